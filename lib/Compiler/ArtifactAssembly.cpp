@@ -141,12 +141,16 @@ Status sandwich::assembleArtifact(ArtifactWriter writer,
   SANDWICH_RETURN_IF_ERROR(writer.skipTo(total));
   SANDWICH_RETURN_IF_ERROR(progress("packing weights", 1));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, sharedObject));
-  if (checkpoint.tokenizerPath())
-    SANDWICH_RETURN_IF_ERROR(
-        writer.copyFile(artifact::tokenizerFile, *checkpoint.tokenizerPath()));
-  if (checkpoint.tokenizerConfigPath())
-    SANDWICH_RETURN_IF_ERROR(writer.copyFile(
-        artifact::tokenizerConfigFile, *checkpoint.tokenizerConfigPath()));
+  const std::pair<const char *, std::optional<CompanionText>> companions[] = {
+      {artifact::tokenizerFile, checkpoint.tokenizer()},
+      {artifact::tokenizerConfigFile, checkpoint.tokenizerConfig()}};
+  for (const auto &[name, companion] : companions) {
+    if (!companion)
+      continue;
+    SANDWICH_RETURN_IF_ERROR(companion->text
+                                 ? writer.addFile(name, *companion->text)
+                                 : writer.copyFile(name, companion->path));
+  }
   if (checkpoint.chatTemplatePath())
     SANDWICH_RETURN_IF_ERROR(writer.copyFile(artifact::chatTemplateFile,
                                              *checkpoint.chatTemplatePath()));

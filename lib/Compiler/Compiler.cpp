@@ -22,6 +22,7 @@
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Dialect/Tile/IR/Tile.h"
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Frontend/IntegerGroups.h"
 #include "sandwich/Frontend/ModelBuilder.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Runtime/Text/Tokenizer.h"
@@ -146,9 +147,42 @@ static Status quantize(lm::WeightOp weight, const StorageFormat &storage) {
   return {};
 }
 
+/// What holds the integers that `checkpoint` has of `weight`, in all layers as
+/// they are; nothing if some of it are floats.
+static std::optional<StorageFormat>
+findStoredFormat(lm::WeightOp weight, const Checkpoint &checkpoint) {
+  const int64_t columns = weight.getTensorType().getDimSize(1);
+  std::optional<StorageFormat> joined;
+  for (uint64_t layer = 0; layer < weight.getLayers().value_or(1); ++layer)
+    for (auto source : weight.getSources().getAsRange<StringAttr>()) {
+      const TensorView *tensor = checkpoint.find(
+          numberLayer(source.str(), static_cast<int64_t>(layer)));
+      const std::optional<StorageFormat> format =
+          tensor ? naturalFormat(*tensor) : std::nullopt;
+      if (!format)
+        return std::nullopt;
+      joined = joined ? join(*joined, *format, columns) : *format;
+    }
+  return joined;
+}
+
+/// Has each of `weights` stored as the integers that `checkpoint` has of it, if
+/// it has any.
+static Status storeAsTheyAre(const llvm::SetVector<Operation *> &weights,
+                             const Checkpoint &checkpoint) {
+  for (Operation *op : weights) {
+    auto weight = cast<lm::WeightOp>(op);
+    if (std::optional<StorageFormat> format =
+            findStoredFormat(weight, checkpoint))
+      SANDWICH_RETURN_IF_ERROR(quantize(weight, *format));
+  }
+  return {};
+}
+
 /// Has the tables of `module` that are not matrices, too, stored as
-/// `options.embeddingDtype` says or, if it says nothing, beside integers with 8
-/// bits where rows are whole groups: of a table a token reads but a row.
+/// `options.embeddingDtype` says or, if it says nothing, beside `weights` that
+/// are integers with 8 bits where rows are whole groups: of a table a token
+/// reads but a row.
 static Status storeTables(ModuleOp module, const CompileOptions &options,
                           const StorageFormat &weights) {
   if (!options.embeddingDtype && !weights.isQuantized())
@@ -191,15 +225,22 @@ static std::optional<StorageFormat> findMainStorage(ModuleOp module) {
 
 /// Model IR of the checkpoint.
 Result<OwningOpRef<ModuleOp>> Compilation::buildOwnModel() {
-  SANDWICH_ASSIGN_OR_RETURN(const StorageFormat weights,
-                            StorageFormat::parseOption(options.dtype));
+  SANDWICH_ASSIGN_OR_RETURN(
+      const StorageFormat weights,
+      StorageFormat::parseOption(options.dtype.value_or("bf16")));
   // Beside quantized matrices, vectors are what most checkpoints have.
   OwningOpRef<ModuleOp> own = buildModel(
       &context, checkpoint.config(),
-      elementTypeNamed(weights.isQuantized() ? "bf16" : options.dtype),
+      elementTypeNamed(weights.isQuantized() ? "bf16" : weights.name()),
       elementTypeNamed(*options.kvDtype));
+  const auto matrices = findWeights(*own, lm::WeightRole::Matrix);
+  if (!options.dtype)
+    SANDWICH_RETURN_IF_ERROR(storeAsTheyAre(matrices, checkpoint));
+  if (!options.dtype && !options.embeddingDtype)
+    SANDWICH_RETURN_IF_ERROR(
+        storeAsTheyAre(findWeights(*own, lm::WeightRole::Table), checkpoint));
   if (weights.isQuantized())
-    for (Operation *matrix : findWeights(*own, lm::WeightRole::Matrix))
+    for (Operation *matrix : matrices)
       SANDWICH_RETURN_IF_ERROR(quantize(cast<lm::WeightOp>(matrix), weights));
   SANDWICH_RETURN_IF_ERROR(storeTables(*own, options, weights));
   markDeterministic(*own);
@@ -244,7 +285,8 @@ Status Compilation::buildModule() {
       SANDWICH_RETURN_IF_ERROR(partition(*own));
     SANDWICH_RETURN_IF_ERROR(checkInputModule(
         *module, *own, checkpoint,
-        options.dtype + " with a KV cache of " + *options.kvDtype,
+        options.dtype.value_or("it is stored") + " with a KV cache of " +
+            *options.kvDtype,
         options.contextLength.value_or(checkpoint.config().usualContext())));
     return ranks == 1 ? partition(*module) : Status();
   };
@@ -491,7 +533,8 @@ static Status checkPassPipeline(const std::string &pipeline) {
 }
 
 Status sandwich::checkElementTypes(const CompileOptions &options) {
-  Result<StorageFormat> weights = StorageFormat::parseOption(options.dtype);
+  Result<StorageFormat> weights =
+      StorageFormat::parseOption(options.dtype.value_or("bf16"));
   if (!weights)
     return weights.error().inContext("dtype");
   if (options.embeddingDtype) {
@@ -513,6 +556,17 @@ Status sandwich::checkElementTypes(const CompileOptions &options) {
     return makeError("KV cache dtype '", *options.kvDtype,
                      "' is neither bf16, f16 nor f32");
   return {};
+}
+
+/// The tokenizer of `checkpoint`, which has one.
+static Result<Tokenizer> readTokenizer(const Checkpoint &checkpoint) {
+  const CompanionText &tokenizer = *checkpoint.tokenizer();
+  const std::optional<CompanionText> &config = checkpoint.tokenizerConfig();
+  if (!tokenizer.text)
+    return Tokenizer::fromFiles(
+        tokenizer.path, config ? std::optional(config->path) : std::nullopt);
+  Result<Tokenizer> read = Tokenizer::fromText(*tokenizer.text, config->text);
+  return read ? read : read.error().inContext(tokenizer.path);
 }
 
 Status sandwich::compile(const CompileOptions &options,
@@ -573,11 +627,8 @@ Status sandwich::compile(const CompileOptions &options,
   SANDWICH_ASSIGN_OR_RETURN(std::vector<std::string> unused,
                             checkpoint.checkTensors());
   // One that no tool could read shows now, not when the artifact is used.
-  if (checkpoint.tokenizerPath()) {
-    SANDWICH_ASSIGN_OR_RETURN(
-        Tokenizer tokenizer,
-        Tokenizer::fromFiles(*checkpoint.tokenizerPath(),
-                             checkpoint.tokenizerConfigPath()));
+  if (checkpoint.tokenizer()) {
+    SANDWICH_ASSIGN_OR_RETURN(Tokenizer tokenizer, readTokenizer(checkpoint));
     if (checkpoint.addedTokensPath())
       SANDWICH_RETURN_IF_ERROR(
           tokenizer.checkAddedTokens(*checkpoint.addedTokensPath()));

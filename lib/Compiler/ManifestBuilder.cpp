@@ -129,10 +129,11 @@ void ManifestBuilder::addEncoding(proto::Encoding &encoding) const {
 proto::Manifest ManifestBuilder::build() const {
   proto::Manifest manifest;
   proto::ModelConfiguration &model = *manifest.mutable_model();
-  auto folder =
+  auto path =
       std::filesystem::absolute(options.modelFolder).lexically_normal();
-  model.set_name(folder.has_filename() ? folder.filename()
-                                       : folder.parent_path().filename());
+  if (!path.has_filename())
+    path = path.parent_path();
+  model.set_name(path.extension() == ".gguf" ? path.stem() : path.filename());
   model.set_architecture(std::string(architectureName(config.architecture)));
   model.set_hidden_size(config.hiddenSize);
   model.set_intermediate_size(config.intermediateSize);
@@ -160,7 +161,8 @@ proto::Manifest ManifestBuilder::build() const {
 
   proto::Target &forTarget = *manifest.mutable_target();
   forTarget.set_name(target.name);
-  forTarget.set_dtype(StorageFormat::parseOption(options.dtype)->name());
+  forTarget.set_dtype(
+      StorageFormat::parseOption(options.dtype.value_or("bf16"))->name());
   forTarget.set_phase_abi_version(SANDWICH_PHASE_ABI_VERSION);
   forTarget.set_deterministic(options.deterministic);
   if (roundsInput)

@@ -8,6 +8,8 @@
 
 #include "sandwich/Compiler/WeightPacker.h"
 
+#include "sandwich/Frontend/IntegerGroups.h"
+
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
@@ -73,11 +75,22 @@ public:
                   : status.error().inContext(checkpoint.pathOf(*source.name));
   }
 
-  /// `error`, which is about the row number `row`.
-  Error explain(const Error &error, int64_t row) const {
+  /// A group of `weight.storage` of the row `row`, from column `column` on.
+  Result<GroupScale> readGroup(int64_t row, int64_t column,
+                               std::span<uint8_t> numbers) const {
     const RowSource from = source(row);
-    return error.inContext("tensor " + *from.name)
-        .inContext(checkpoint.pathOf(*from.name));
+    if (!from.tensor) {
+      // Nothing is what a scale of nothing makes of all numbers.
+      std::ranges::fill(numbers, uint8_t(0));
+      return GroupScale();
+    }
+    const int64_t columns = from.tensor->shape[1];
+    Result<GroupScale> scale = sandwich::readGroup(
+        *from.name, *from.tensor, weight.storage, from.element / columns,
+        from.element % columns + column, numbers);
+    if (!scale)
+      return scale.error().inContext(checkpoint.pathOf(*from.name));
+    return scale;
   }
 
 private:
@@ -130,21 +143,22 @@ Status readRows(const Slice &slice, int64_t first, int64_t columns,
 class PanelPacker {
 public:
   PanelPacker(const PackedWeight &weight, int64_t panelRows, int64_t columns)
-      : storage(weight.storage), packing(weight.packing), columns(columns),
-        rows(panelRows * columns) {
-    if (storage == StorageFormat::bf16())
-      rounded.resize(rows.size());
+      : storage(weight.storage), packing(weight.packing), columns(columns) {
     if (storage.isQuantized()) {
       numbers.resize(panelRows * storage.groupOf(columns));
       scales.resize(panelRows);
+      return;
     }
+    rows.resize(panelRows * columns);
+    if (storage == StorageFormat::bf16())
+      rounded.resize(rows.size());
   }
 
   /// Packs the rows from `first` on into `packed`.
   Status pack(const Slice &slice, int64_t first, std::span<std::byte> packed) {
-    SANDWICH_RETURN_IF_ERROR(readRows(slice, first, columns, rows));
     if (storage.isQuantized())
-      return quantize(slice, first, packed);
+      return packGroups(slice, first, packed);
+    SANDWICH_RETURN_IF_ERROR(readRows(slice, first, columns, rows));
     if (storage == StorageFormat::bf16()) {
       roundToBFloat16(rows, rounded);
       store<uint16_t>(rounded, packed);
@@ -165,19 +179,16 @@ private:
       std::ranges::copy(elements, result.begin());
   }
 
-  Status quantize(const Slice &slice, int64_t first,
-                  std::span<std::byte> packed) {
+  Status packGroups(const Slice &slice, int64_t first,
+                    std::span<std::byte> packed) {
     const int64_t group = storage.groupOf(columns);
     const size_t bytes = packed.size() / (columns / group);
     for (int64_t begin = 0; begin < columns; begin += group) {
       for (size_t row = 0; row < scales.size(); ++row) {
-        Result<GroupScale> scale = quantizeGroup(
-            storage, std::span(rows).subspan(row * columns + begin, group),
-            std::span(numbers).subspan(row * group, group));
-        if (!scale)
-          return slice.explain(scale.error(),
-                               first + static_cast<int64_t>(row));
-        scales[row] = *scale;
+        SANDWICH_ASSIGN_OR_RETURN(
+            scales[row],
+            slice.readGroup(first + static_cast<int64_t>(row), begin,
+                            std::span(numbers).subspan(row * group, group)));
       }
       packGroup(storage, *packing, numbers, scales,
                 packed.subspan(begin / group * bytes, bytes));

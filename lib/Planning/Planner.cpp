@@ -11,7 +11,8 @@
 #include "InstanceParts.h"
 
 #include "sandwich/Artifact/Format.h"
-#include "sandwich/Frontend/ModelConfig.h"
+#include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Frontend/IntegerGroups.h"
 #include "sandwich/Planning/MeasuredEvaluator.h"
 #include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Serving/Prediction/ModelledEvaluator.h"
@@ -30,18 +31,56 @@
 
 using namespace sandwich;
 
-static Result<ModelConfig> readConfig(const std::string &folder) {
-  constexpr size_t longest = size_t{1} << 20;
-  const std::string path = folder + "/config.json";
-  SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, longest));
-  Result<ModelConfig> config = parseModelConfig(text);
-  if (!config)
-    return config.error().inContext(path);
-  return config;
+namespace {
+
+/// What a plan needs to know of a checkpoint.
+struct PlannedModel {
+  ModelConfig config;
+  /// Bits that a weight takes on average where nobody asks for a format;
+  /// nothing of one whose weights were not looked at.
+  std::optional<double> storedBits;
+};
+
+} // namespace
+
+/// The bits of a number of the matrices of `checkpoint`.
+static double averageBits(const Checkpoint &checkpoint) {
+  double bits = 0, elements = 0;
+  for (const ExpectedTensor &expected : expectedTensors(checkpoint.config())) {
+    const TensorView *tensor = checkpoint.find(expected.name);
+    if (!tensor || tensor->shape.size() != 2)
+      continue;
+    const auto count = static_cast<double>(elementCount(*tensor));
+    const StorageFormat format =
+        naturalFormat(*tensor).value_or(StorageFormat::bf16());
+    bits += count * bitsPerWeight(format, tensor->shape[1]);
+    elements += count;
+  }
+  return elements == 0 ? 0 : bits / elements;
 }
 
-static ModelWork workOf(const ModelConfig &config,
+/// Reads what `path` tells: of a folder without looking at the weights, which
+/// need not be there for a plan.
+static Result<PlannedModel> readPlannedModel(const std::string &path) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) {
+    SANDWICH_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                              Checkpoint::open(path));
+    return PlannedModel{checkpoint.config(), averageBits(checkpoint)};
+  }
+  constexpr size_t longest = size_t{1} << 20;
+  const std::string configPath = path + "/config.json";
+  SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                            readTextFile(configPath, longest));
+  Result<ModelConfig> config = parseModelConfig(text);
+  if (!config)
+    return config.error().inContext(configPath);
+  return PlannedModel{*std::move(config), std::nullopt};
+}
+
+static ModelWork workOf(const PlannedModel &model,
                         const CompileOptions &options) {
+  const ModelConfig &config = model.config;
   ModelWork work;
   work.layers = config.layers;
   work.hiddenSize = config.hiddenSize;
@@ -50,10 +89,12 @@ static ModelWork workOf(const ModelConfig &config,
   work.keyValueHeads = config.kvHeads;
   work.headDim = config.headDim;
   work.vocabulary = config.vocabSize;
-  work.bytesPerWeight =
-      bitsPerWeight(*StorageFormat::parseOption(options.dtype),
-                    work.hiddenSize) /
-      8;
+  const double bits = !options.dtype && model.storedBits
+                          ? *model.storedBits
+                          : bitsPerWeight(*StorageFormat::parseOption(
+                                              options.dtype.value_or("bf16")),
+                                          work.hiddenSize);
+  work.bytesPerWeight = bits / 8;
   // By default the cache's elements are those of weights that are floats.
   work.bytesPerKeyValue = static_cast<double>(artifact::dtypeBytes(
       options.kvDtype.value_or(options.dtype == "f32" ? "f32" : "bf16")));
@@ -260,8 +301,10 @@ private:
 } // namespace
 
 Status PlanSearch::readModel() {
-  SANDWICH_ASSIGN_OR_RETURN(config, readConfig(options.compile.modelFolder));
-  work = workOf(config, options.compile);
+  SANDWICH_ASSIGN_OR_RETURN(PlannedModel planned,
+                            readPlannedModel(options.compile.modelFolder));
+  work = workOf(planned, options.compile);
+  config = std::move(planned.config);
   SANDWICH_ASSIGN_OR_RETURN(context, contextOf(options.compile, config));
   SANDWICH_ASSIGN_OR_RETURN(trace, findServingTrace(options.trace));
   if (options.requestsPerSecond) {

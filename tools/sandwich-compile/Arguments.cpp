@@ -83,10 +83,12 @@ private:
 
 CommandLine::CommandLine(Arguments &arguments)
     : arguments(arguments),
-      app("Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"
+      app("Compiles a Hugging Face checkpoint or a GGUF file into an artifact "
+          "for one CPU.\n\n"
           "  sandwich-compile models/jargon-llama -o jargon.sandwich\n"
           "  sandwich-compile Llama-3.2-1B -o llama.sandwich --dtype=bf16 "
           "--threads=8\n"
+          "  sandwich-compile Llama-3.2-1B-Q4_K_M.gguf -o llama.sandwich\n"
           "  sandwich-compile Llama-3.2-1B --emit=schedule-ir\n",
           "sandwich-compile") {
   declareCompilation();
@@ -99,8 +101,8 @@ CommandLine::CommandLine(Arguments &arguments)
 /// What is compiled, and into what.
 void CommandLine::declareCompilation() {
   CompileOptions &options = arguments.compile;
-  app.add_option("MODEL_DIR", options.modelFolder,
-                 "Folder with config.json and *.safetensors")
+  app.add_option("MODEL", options.modelFolder,
+                 "Folder with config.json and *.safetensors, or GGUF file")
       ->required();
   app.add_option(
       "-o,--output", options.output,
@@ -113,14 +115,15 @@ void CommandLine::declareCompilation() {
                  "How weights of matmuls are stored: bf16, f32, int8 or int4 "
                  "(groups of 32 with scales of f16), or integers with other "
                  "groups, e.g. int4-g64-f16, int8-row-f32, "
-                 "int4-g32-f16-minimum")
-      ->check(storageFormat)
-      ->capture_default_str();
+                 "int4-g32-f16-minimum (default: the integers that the "
+                 "checkpoint has, else bf16)")
+      ->check(storageFormat);
   app.add_option(
          "--embedding-dtype", options.embeddingDtype,
          "How tables of embeddings are stored that are not the head's "
          "weight as well: integers, or what vectors are, bf16 beside integers "
-         "and --dtype otherwise (default: int8 where --dtype is of integers)")
+         "and --dtype otherwise (default: int8 where --dtype is of integers, "
+         "and as the checkpoint has them without --dtype)")
       ->check(storageFormat);
   app.add_option("--activations", options.activations,
                  "What is multiplied with weights of integers: int8, inputs "

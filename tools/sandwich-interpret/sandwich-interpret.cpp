@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Frontend/IntegerGroups.h"
 #include "sandwich/Interpreter/Interpreter.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Quantization/Quantizer.h"
@@ -36,9 +37,9 @@ using namespace sandwich;
 static llvm::cl::opt<std::string> modelPath(llvm::cl::Positional,
                                             llvm::cl::Required,
                                             llvm::cl::desc("MODEL.mlir"));
-static llvm::cl::opt<std::string>
-    checkpointPath("checkpoint", llvm::cl::Required,
-                   llvm::cl::desc("The folder with the model's weights"));
+static llvm::cl::opt<std::string> checkpointPath(
+    "checkpoint", llvm::cl::Required,
+    llvm::cl::desc("The folder or GGUF file with the model's weights"));
 static llvm::cl::list<int32_t>
     tokenIds("token-ids", llvm::cl::CommaSeparated, llvm::cl::OneOrMore,
              llvm::cl::desc("The prompt as token ids, such as 1,2,3"));
@@ -64,7 +65,7 @@ readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
     if (!tensor)
       return makeError("is made from ", name,
                        ", which is not in the checkpoint");
-    if (!isUsableElementType(tensor->elementType))
+    if (!tensor->integers && !isUsableElementType(tensor->elementType))
       return makeError("is made from ", name,
                        ", whose elements are no F32, F16 or BF16");
     if (tensor->shape.size() !=
@@ -77,7 +78,12 @@ readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
     const auto rows = static_cast<size_t>(tensor->shape.front());
     elements.resize(first +
                     (tensor->shape.size() == 1 ? 1 : tensor->shape[1]) * rows);
-    readElements(*tensor, 0, std::span(elements).subspan(first));
+    const auto part = std::span(elements).subspan(first);
+    if (weight.getStorage())
+      SANDWICH_RETURN_IF_ERROR(
+          readRounded(name, *tensor, weight.getStorageFormat(), part));
+    else
+      readElements(*tensor, 0, part);
   }
   if (static_cast<int64_t>(elements.size()) !=
       weight.getTensorType().getNumElements())
@@ -89,10 +95,6 @@ readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
     for (auto [element, bits] : llvm::zip_equal(elements, rounded))
       element = std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
-  if (weight.getStorage())
-    SANDWICH_RETURN_IF_ERROR(roundToFormat(weight.getStorageFormat(),
-                                           weight.getTensorType().getDimSize(1),
-                                           elements));
   return elements;
 }
 

@@ -53,11 +53,11 @@ TEST(Safetensors, MapsAFileAndKeepsItsTensorsWhenMoved) {
   SafetensorsBuilder builder;
   builder.add("a", "U8", {3}, "xyz");
   std::string path = folder.write("m.safetensors", builder.finish());
-  auto opened = SafetensorsFile::open(path);
+  auto opened = TensorFile::openSafetensors(path);
   ASSERT_TRUE(opened) << opened.error().message;
   const TensorView *tensor = opened->find("a");
   ASSERT_NE(tensor, nullptr);
-  std::vector<SafetensorsFile> files;
+  std::vector<TensorFile> files;
   files.push_back(*std::move(opened));
   EXPECT_EQ(files[0].find("a"), tensor);
   EXPECT_EQ(std::memcmp(tensor->bytes.data(), "xyz", 3), 0);
@@ -102,12 +102,12 @@ TEST(Safetensors, CountsElementsSmallerThanAByte) {
 TEST(Safetensors, RefusesMissingEmptyAndTruncatedFiles) {
   TemporaryFolder folder;
   std::string path = folder.file("m.safetensors");
-  EXPECT_EQ(messageOf(SafetensorsFile::open(path)),
+  EXPECT_EQ(messageOf(TensorFile::openSafetensors(path)),
             path + ": cannot open: No such file or directory");
-  EXPECT_EQ(messageOf(SafetensorsFile::open(folder.path())),
+  EXPECT_EQ(messageOf(TensorFile::openSafetensors(folder.path())),
             folder.path() + ": is not a regular file");
   folder.write("m.safetensors", "");
-  EXPECT_EQ(messageOf(SafetensorsFile::open(path)),
+  EXPECT_EQ(messageOf(TensorFile::openSafetensors(path)),
             path + ": is 0 bytes long; a safetensors file begins with 8 bytes "
                    "of header length");
   SafetensorsBuilder builder;
@@ -135,7 +135,7 @@ TEST(Safetensors, RefusesAHeaderBeyondTheFormatsLimit) {
       "m.safetensors",
       safetensors("", "").replace(0, 4, std::string("\x01\xe1\xf5\x05")));
   std::filesystem::resize_file(path, 200'000'000);
-  EXPECT_EQ(messageOf(SafetensorsFile::open(path)),
+  EXPECT_EQ(messageOf(TensorFile::openSafetensors(path)),
             path + ": the header length is 100000001; at most 100000000 is "
                    "accepted");
 }

@@ -50,15 +50,18 @@ struct TuningSummary {
 };
 
 struct CompileOptions {
+  /// The folder or the GGUF file of the checkpoint.
   std::string modelFolder;
   /// Where the artifact or the text goes; "-" prints text.
   std::string output;
   Emit emit = Emit::Artifact;
   /// Of the weights of matmuls: see `StorageFormat::parseOption`. Vectors are
-  /// bf16 where these are integers.
-  std::string dtype = "bf16";
+  /// bf16 where these are integers. By default the integers that the checkpoint
+  /// has, and "bf16" for its floats.
+  std::optional<std::string> dtype;
   /// Of tables that no matmul multiplies: integers, or what vectors are. By
-  /// default "int8" where weights are integers, if their rows are whole groups.
+  /// default what `dtype` says, and "int8" where that is of integers, if rows
+  /// are whole groups.
   std::optional<std::string> embeddingDtype;
   /// What is multiplied with weights of integers: "int8", inputs rounded to it
   /// in groups as long as the weight's, where the target has instructions for
@@ -142,7 +145,7 @@ inline constexpr std::string_view stageDone = "clearing up";
 /// `stageDone`.
 using CompileProgress = std::function<Status(std::string_view stage, double)>;
 
-/// Compiles the checkpoint in `options.modelFolder`. Errors name what is at
+/// Compiles the checkpoint at `options.modelFolder`. Errors name what is at
 /// fault; nothing is left behind then but the schedules that were tuned.
 /// `summary`, if given, hears of the tuning.
 Status compile(const CompileOptions &options, const CompileProgress &progress,

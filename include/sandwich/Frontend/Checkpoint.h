@@ -1,4 +1,4 @@
-//===- Checkpoint.h - A Hugging Face model folder ---------------*- C++ -*-===//
+//===- Checkpoint.h - A model as it is distributed --------------*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,8 +8,9 @@
 ///
 /// \file
 /// Opens a folder with `config.json` and its weights (`model.safetensors`, or
-/// shards and `model.safetensors.index.json`), checks that the weights are
-/// those the configuration implies, and streams their elements.
+/// shards and `model.safetensors.index.json`), or a GGUF file, which has all of
+/// this, checks that the weights are those the configuration implies, and
+/// streams their elements.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -76,6 +77,15 @@ struct ExpectedTensor {
 /// that a bare BERT's have, those of decoders what a whole model's have.
 std::vector<ExpectedTensor> expectedTensors(const ModelConfig &config);
 
+/// A text beside the weights: a file, or what takes its place in the file of
+/// the weights.
+struct CompanionText {
+  std::string path;
+  /// Nothing: what the file at `path` holds.
+  std::optional<std::string> text = {};
+  bool operator==(const CompanionText &) const = default;
+};
+
 /// An opened checkpoint: checked configuration, mapped weights. Tensors have
 /// the names of `expectedTensors`, whatever the files call them: with or
 /// without the name of the model they are a part of, with the names that layer
@@ -83,24 +93,27 @@ std::vector<ExpectedTensor> expectedTensors(const ModelConfig &config);
 /// are one. Moves, never copies; tensors keep their addresses when it moves.
 class Checkpoint {
 public:
-  /// Opens the checkpoint in `folder`, for `task` if it has an adapter for
-  /// that, which is added to its matrices as they are read. Without a task they
-  /// are what all adapters are made for. Errors: a task that it does not know;
-  /// what `parseModelConfig`, `addGenerationConfig`, `addSentenceTransformers`
-  /// and `SafetensorsFile::open` refuse, weights that are absent, and an index
-  /// that names files outside the folder, absent files, or tensors that the
-  /// named file lacks.
-  static Result<Checkpoint> open(const std::string &folder,
+  /// Opens the checkpoint at `path`, a folder or a GGUF file, for `task` if it
+  /// has an adapter for that, which is added to its matrices as they are read.
+  /// Without a task they are what all adapters are made for. Errors: a task
+  /// that it does not know; what `parseModelConfig`, `addGenerationConfig`,
+  /// `addSentenceTransformers`, `TensorFile::openSafetensors` and `readGguf`
+  /// refuse, weights that are absent, and an index that names files outside the
+  /// folder, absent files, or tensors that the named file lacks.
+  static Result<Checkpoint> open(const std::string &path,
                                  const std::optional<std::string> &task = {});
 
   const ModelConfig &config() const { return modelConfig; }
-  const std::string &folder() const { return folderPath; }
+  /// The folder or the GGUF file.
+  const std::string &path() const { return checkpointPath; }
 
-  /// Path of `tokenizer.json`, if there is one.
-  const std::optional<std::string> &tokenizerPath() const { return tokenizer; }
-  /// Path of `tokenizer_config.json`, if there is one.
-  const std::optional<std::string> &tokenizerConfigPath() const {
-    return tokenizerConfig;
+  /// `tokenizer.json`, if there is one.
+  const std::optional<CompanionText> &tokenizer() const {
+    return tokenizerText;
+  }
+  /// `tokenizer_config.json`, if there is one.
+  const std::optional<CompanionText> &tokenizerConfig() const {
+    return tokenizerConfigText;
   }
   /// Path of `chat_template.jinja`, if there is one.
   const std::optional<std::string> &chatTemplatePath() const {
@@ -116,6 +129,9 @@ public:
 
   /// The path of the file that holds the tensor called `name`, which is there.
   const std::string &pathOf(std::string_view name) const;
+
+  /// What that file calls it, for errors.
+  std::string nameInFile(const std::string &name) const;
 
   /// Checks that every tensor of `expectedTensors(config())` is there, has
   /// exactly that shape and a usable element type, and that the one-dimensional
@@ -137,7 +153,10 @@ private:
   using Locations = std::map<std::string, Location, std::less<>>;
 
   Checkpoint() = default;
+  Status openFolder(const std::optional<std::string> &task);
+  Status openGguf(const std::optional<std::string> &task);
   Status openFiles();
+  std::string_view configName() const;
   Status openShards(const std::string &indexPath);
   Status addRenamed(Locations &renamed, const std::string &name,
                     const std::string &original,
@@ -149,24 +168,29 @@ private:
   Status checkTensor(const ExpectedTensor &expected) const;
   Status checkTiedHead() const;
 
-  std::string folderPath;
+  std::string checkpointPath;
+  bool isGgufFile = false;
   ModelConfig modelConfig;
-  std::optional<std::string> tokenizer;
-  std::optional<std::string> tokenizerConfig;
+  std::optional<CompanionText> tokenizerText;
+  std::optional<CompanionText> tokenizerConfigText;
   std::optional<std::string> chatTemplate;
   std::optional<std::string> addedTokens;
-  std::vector<SafetensorsFile> files;
+  std::vector<TensorFile> files;
   /// Parts of tensors that have names of their own, and tensors with adapters.
   std::deque<TensorView> parts;
   Locations locations;
 };
 
+/// Elements of `tensor`.
+int64_t elementCount(const TensorView &tensor);
+
 /// Elements in one row of `tensor`: its last dimension, 1 for a scalar.
 int64_t rowLength(const TensorView &tensor);
 
 /// Converts the elements of `tensor` from number `firstElement` in row-major
-/// order on to float32, as many as `destination` holds. The element type must
-/// be usable and the elements exist, which `Checkpoint::checkTensors` shows.
+/// order on to float32, as many as `destination` holds. The elements must exist
+/// and be of a usable type, or integers, which `Checkpoint::checkTensors`
+/// shows.
 void readElements(const TensorView &tensor, int64_t firstElement,
                   std::span<float> destination);
 

@@ -32,8 +32,11 @@
 
 namespace sandwich {
 
-/// The largest values accepted, besides those of `model_limits`.
+/// The values accepted, besides those of `model_limits`.
 namespace config_limits {
+/// What float32 would round to zero divides a row of zeros by zero.
+inline constexpr double smallestRmsNormEps = 1e-30;
+/// The largest.
 inline constexpr double ropeTheta = 1e12;
 inline constexpr double ropeFactor = 1e6;
 } // namespace config_limits
@@ -79,7 +82,15 @@ struct Llama3Rope {
   bool operator==(const Llama3Rope &) const = default;
 };
 
-using RopeScaling = std::variant<DefaultRope, LinearRope, Llama3Rope>;
+/// Each frequency divided by its own number, in float32: what is left of
+/// `Llama3Rope` in a GGUF file.
+struct DividedRope {
+  std::vector<float> factors;
+  bool operator==(const DividedRope &) const = default;
+};
+
+using RopeScaling =
+    std::variant<DefaultRope, LinearRope, Llama3Rope, DividedRope>;
 
 /// What the layers of BERT and its descendants have otherwise than decoders:
 /// attention in both directions, normalization behind the residual connection

@@ -71,6 +71,7 @@ unsigned bitsPerElement(ElementType type);
 /// Whether weights of this type can be compiled: F32, F16 or BF16.
 bool isUsableElementType(ElementType type);
 
+class IntegerGroups;
 struct LowRankUpdate;
 
 /// One tensor of a mapped file. The bytes live as long as the file does and
@@ -85,6 +86,20 @@ struct TensorView {
   /// What is added to them when they are read; null: nothing. Of tensors with
   /// two dimensions.
   std::shared_ptr<const LowRankUpdate> update = nullptr;
+  /// The elements of a matrix that the file has as integers, instead of what
+  /// the type says of the bytes; null: it has none.
+  std::shared_ptr<const IntegerGroups> integers = nullptr;
+  /// Rows of a head, a multiple of two, of which the file has those of the
+  /// first half and of the second one in turn; 0: rows lie in their order.
+  int64_t alternatingRows = 0;
+
+  /// The row of the file that has row `row`.
+  int64_t storedRow(int64_t row) const {
+    if (alternatingRows == 0)
+      return row;
+    const int64_t half = alternatingRows / 2, place = row % alternatingRows;
+    return row - place + place % half * 2 + place / half;
+  }
 };
 
 /// `scale` times the product of `left`, [rows, rank], and `right`, [rank,
@@ -104,13 +119,17 @@ using TensorTable = std::map<std::string, TensorView, std::less<>>;
 /// are not those of the shape, and ranges that do not cover the data exactly.
 Result<TensorTable> readTensorTable(std::span<const std::byte> file);
 
-/// A mapped and checked safetensors file. Moves, never copies; tensors keep
-/// their addresses when it moves.
-class SafetensorsFile {
+/// A mapped file and its tensors. Moves, never copies; tensors keep their
+/// addresses when it moves.
+class TensorFile {
 public:
-  /// Maps the file at `path`. Errors as `MappedFile::open` and
+  /// Maps the safetensors file at `path`. Errors as `MappedFile::open` and
   /// `readTensorTable`, each beginning with `path`.
-  static Result<SafetensorsFile> open(const std::string &path);
+  static Result<TensorFile> openSafetensors(const std::string &path);
+
+  /// Of a file that was read already; the views of `table` point into `file`.
+  TensorFile(MappedFile file, TensorTable table)
+      : file(std::move(file)), table(std::move(table)) {}
 
   const std::string &path() const { return file.path(); }
   const TensorTable &tensors() const { return table; }
@@ -119,9 +138,6 @@ public:
   const TensorView *find(std::string_view name) const;
 
 private:
-  SafetensorsFile(MappedFile file, TensorTable table)
-      : file(std::move(file)), table(std::move(table)) {}
-
   MappedFile file;
   TensorTable table;
 };

@@ -1,4 +1,4 @@
-//===- Checkpoint.cpp - A Hugging Face model folder -----------------------===//
+//===- Checkpoint.cpp - A model as it is distributed ----------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,6 +10,7 @@
 
 #include "Describe.h"
 #include "EncoderTensors.h"
+#include "GgufModel.h"
 #include "sandwich/Support/Json.h"
 
 #include <algorithm>
@@ -126,7 +127,7 @@ Status Checkpoint::openShards(const std::string &indexPath) {
   for (const auto &[tensor, fileName] : fileOfTensor) {
     auto [entry, isNew] = opened.try_emplace(fileName, files.size());
     if (isNew) {
-      auto file = SafetensorsFile::open(folderPath + "/" + fileName);
+      auto file = TensorFile::openSafetensors(checkpointPath + "/" + fileName);
       if (!file)
         return makeError(indexPath, ": weight_map: ", quote(tensor), ": ",
                          file.error().message);
@@ -141,37 +142,50 @@ Status Checkpoint::openShards(const std::string &indexPath) {
   return {};
 }
 
-Result<Checkpoint> Checkpoint::open(const std::string &folder,
+Result<Checkpoint> Checkpoint::open(const std::string &path,
                                     const std::optional<std::string> &task) {
-  std::error_code failure;
-  if (!std::filesystem::is_directory(folder, failure))
-    return makeError(folder, ": ",
-                     failure ? failure.message() : "is not a folder");
   Checkpoint checkpoint;
-  checkpoint.folderPath = folder;
+  checkpoint.checkpointPath = path;
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure))
+    SANDWICH_RETURN_IF_ERROR(checkpoint.openFolder(task));
+  else if (failure)
+    return makeError(path, ": ", failure.message());
+  else
+    SANDWICH_RETURN_IF_ERROR(checkpoint.openGguf(task));
+  return checkpoint;
+}
 
+static std::optional<CompanionText> companionIfThere(std::string path) {
+  if (auto there = pathIfThere(std::move(path)))
+    return CompanionText{*std::move(there)};
+  return std::nullopt;
+}
+
+Status Checkpoint::openFolder(const std::optional<std::string> &task) {
+  const std::string &folder = checkpointPath;
   std::string configPath = folder + "/config.json";
   SANDWICH_ASSIGN_OR_RETURN(std::string configText,
                             readTextFile(configPath, maxConfigBytes));
   auto config = parseModelConfig(configText);
   if (!config)
     return config.error().inContext(configPath);
-  checkpoint.modelConfig = *std::move(config);
+  modelConfig = *std::move(config);
 
   if (auto path = pathIfThere(folder + "/generation_config.json")) {
     SANDWICH_ASSIGN_OR_RETURN(std::string text,
                               readTextFile(*path, maxConfigBytes));
-    auto added = addGenerationConfig(checkpoint.modelConfig, text);
+    auto added = addGenerationConfig(modelConfig, text);
     if (!added)
       return added.error().inContext(*path);
   }
-  checkpoint.tokenizer = pathIfThere(folder + "/tokenizer.json");
-  checkpoint.tokenizerConfig = pathIfThere(folder + "/tokenizer_config.json");
-  checkpoint.chatTemplate = pathIfThere(folder + "/chat_template.jinja");
-  checkpoint.addedTokens = pathIfThere(folder + "/added_tokens.json");
+  tokenizerText = companionIfThere(folder + "/tokenizer.json");
+  tokenizerConfigText = companionIfThere(folder + "/tokenizer_config.json");
+  chatTemplate = pathIfThere(folder + "/chat_template.jinja");
+  addedTokens = pathIfThere(folder + "/added_tokens.json");
 
   Status added = addSentenceTransformers(
-      checkpoint.modelConfig,
+      modelConfig,
       [&](const std::string &file) -> Result<std::optional<std::string>> {
         auto path = pathIfThere(folder + "/" + file);
         if (!path)
@@ -184,25 +198,52 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder,
       });
   if (!added)
     return makeError(folder, "/", added.error().message);
-  SANDWICH_RETURN_IF_ERROR(checkpoint.openFiles());
-  SANDWICH_RETURN_IF_ERROR(checkpoint.applyAdapters(task));
-  SANDWICH_RETURN_IF_ERROR(checkpoint.renameTensors());
-  return checkpoint;
+  SANDWICH_RETURN_IF_ERROR(openFiles());
+  SANDWICH_RETURN_IF_ERROR(applyAdapters(task));
+  return renameTensors();
+}
+
+Status Checkpoint::openGguf(const std::optional<std::string> &task) {
+  isGgufFile = true;
+  SANDWICH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(checkpointPath));
+  if (!isGguf(file.bytes()))
+    return makeError(checkpointPath, ": is neither a folder nor a GGUF file");
+  auto read = [&]() -> Status {
+    SANDWICH_ASSIGN_OR_RETURN(GgufContents contents, readGguf(file.bytes()));
+    SANDWICH_ASSIGN_OR_RETURN(modelConfig, readGgufConfig(contents));
+    SANDWICH_ASSIGN_OR_RETURN(std::optional<GgufTokenizer> tokenizer,
+                              readGgufTokenizer(contents));
+    if (tokenizer) {
+      tokenizerText =
+          CompanionText{checkpointPath, std::move(tokenizer->tokenizer)};
+      tokenizerConfigText =
+          CompanionText{checkpointPath, std::move(tokenizer->configuration)};
+    }
+    files.emplace_back(
+        std::move(file),
+        renameGgufTensors(std::move(contents.tensors), modelConfig));
+    return {};
+  };
+  if (Status status = read(); !status)
+    return status.error().inContext(checkpointPath);
+  for (const auto &[name, tensor] : files.front().tensors())
+    locations.emplace(name, Location{&tensor, 0});
+  return applyAdapters(task);
 }
 
 Status Checkpoint::openFiles() {
   // Where both stand, transformers takes the single file.
-  if (auto path = pathIfThere(folderPath + "/model.safetensors")) {
-    SANDWICH_ASSIGN_OR_RETURN(SafetensorsFile file,
-                              SafetensorsFile::open(*path));
+  if (auto path = pathIfThere(checkpointPath + "/model.safetensors")) {
+    SANDWICH_ASSIGN_OR_RETURN(TensorFile file,
+                              TensorFile::openSafetensors(*path));
     for (const auto &[name, tensor] : file.tensors())
       locations.emplace(name, Location{&tensor, 0});
     files.push_back(std::move(file));
     return {};
   }
-  if (auto path = pathIfThere(folderPath + "/model.safetensors.index.json"))
+  if (auto path = pathIfThere(checkpointPath + "/model.safetensors.index.json"))
     return openShards(*path);
-  return makeError(folderPath,
+  return makeError(checkpointPath,
                    ": holds no weights: neither model.safetensors nor "
                    "model.safetensors.index.json is there");
 }
@@ -223,7 +264,7 @@ Result<TensorView> Checkpoint::findFactor(const std::string &name, size_t task,
                                           int64_t rows, int64_t columns) const {
   const TensorView *all = find(name);
   if (!all)
-    return makeError(folderPath, ": tensor ", quote(name), " is missing");
+    return makeError(checkpointPath, ": tensor ", quote(name), " is missing");
   const auto tasks = static_cast<int64_t>(modelConfig.adapters->tasks.size());
   const std::vector<int64_t> expected = {tasks, rows, columns};
   if (all->shape != expected)
@@ -244,9 +285,10 @@ Result<TensorView> Checkpoint::findFactor(const std::string &name, size_t task,
 Status Checkpoint::applyAdapters(const std::optional<std::string> &task) {
   const std::optional<AdapterConfig> &adapters = modelConfig.adapters;
   if (task && (!adapters || !std::ranges::count(adapters->tasks, *task))) {
-    return makeError(
-        folderPath, ": has no adapter for the task ", quote(*task), "; it has ",
-        adapters ? "those for " + describe(adapters->tasks) : "no adapters");
+    return makeError(checkpointPath, ": has no adapter for the task ",
+                     quote(*task), "; it has ",
+                     adapters ? "those for " + describe(adapters->tasks)
+                              : "no adapters");
   }
   if (!adapters)
     return {};
@@ -291,7 +333,7 @@ Status Checkpoint::applyAdapters(const std::optional<std::string> &task) {
         addRenamed(applied, stem + ".weight", name, plain));
   }
   if (task && parts.empty())
-    return makeError(folderPath,
+    return makeError(checkpointPath,
                      ": config.json tells of adapters, but no tensor "
                      "has any; without a task it is compiled as it "
                      "is");
@@ -362,27 +404,37 @@ const std::string &Checkpoint::pathOf(std::string_view name) const {
   return files[locations.find(name)->second.file].path();
 }
 
+std::string Checkpoint::nameInFile(const std::string &name) const {
+  return isGgufFile ? ggufTensorName(name) : name;
+}
+
+/// What implies the tensors, for errors.
+std::string_view Checkpoint::configName() const {
+  return isGgufFile ? "the metadata" : "config.json";
+}
+
 Status Checkpoint::checkTensor(const ExpectedTensor &expected) const {
   auto found = locations.find(expected.name);
+  const std::string name = nameInFile(expected.name);
   if (found == locations.end())
-    return makeError(folderPath, ": tensor ", quote(expected.name),
-                     " is missing; config.json implies one of shape ",
+    return makeError(checkpointPath, ": tensor ", quote(name), " is missing; ",
+                     configName(), " implies one of shape ",
                      describeShape(expected.shape));
   const TensorView &tensor = *found->second.tensor;
   const std::string &path = files[found->second.file].path();
   if (tensor.shape != expected.shape)
-    return makeError(path, ": tensor ", quote(expected.name), ": shape is ",
-                     describeShape(tensor.shape), ", but config.json implies ",
-                     describeShape(expected.shape));
-  if (!isUsableElementType(tensor.elementType))
-    return makeError(path, ": tensor ", quote(expected.name), ": dtype is ",
+    return makeError(path, ": tensor ", quote(name), ": shape is ",
+                     describeShape(tensor.shape), ", but ", configName(),
+                     " implies ", describeShape(expected.shape));
+  if (!tensor.integers && !isUsableElementType(tensor.elementType))
+    return makeError(path, ": tensor ", quote(name), ": dtype is ",
                      elementTypeName(tensor.elementType),
                      ", which is not supported (F32, F16 and BF16 are)");
   if (tensor.shape.size() != 1)
     return {};
   std::vector<float> values(tensor.shape[0]);
   readElements(tensor, 0, values);
-  auto finite = checkFinite(expected.name, tensor, 0, values);
+  auto finite = checkFinite(name, tensor, 0, values);
   return finite ? finite : finite.error().inContext(path);
 }
 

@@ -62,9 +62,6 @@ static constexpr double defaultRopeTheta = 10000;
 static constexpr int64_t defaultSlidingWindow = 4096;
 static constexpr int64_t defaultQwenMaxWindowLayers = 28;
 
-/// What float32 would round to zero divides a row of zeros by zero.
-static constexpr double smallestRmsNormEps = 1e-30;
-
 static const ArchitectureFacts &factsOf(Architecture architecture) {
   return architectures[static_cast<size_t>(architecture)];
 }
@@ -153,7 +150,8 @@ Status sandwich::checkAttentionStack(const ModelConfig &config) {
 static Status readSizes(const Fields &fields, ModelConfig &config) {
   SANDWICH_RETURN_IF_ERROR(readCommonSizes(fields, config));
   SANDWICH_ASSIGN_OR_RETURN(
-      config.rmsNormEps, fields.number("rms_norm_eps", smallestRmsNormEps, 1));
+      config.rmsNormEps,
+      fields.number("rms_norm_eps", config_limits::smallestRmsNormEps, 1));
 
   SANDWICH_ASSIGN_OR_RETURN(
       config.kvHeads, fields.integerOr("num_key_value_heads", config.heads, 1,
@@ -519,6 +517,9 @@ std::vector<float> sandwich::ropeInverseFrequencies(const ModelConfig &config) {
       inverse /= float(linear->factor);
     else if (const auto *llama3 = std::get_if<Llama3Rope>(&config.ropeScaling))
       inverse = llama3Frequency(*llama3, inverse);
+    else if (const auto *divided =
+                 std::get_if<DividedRope>(&config.ropeScaling))
+      inverse /= divided->factors[i];
     frequencies[i] = inverse;
   }
   return frequencies;

@@ -239,15 +239,15 @@ Result<TensorTable> sandwich::readTensorTable(std::span<const std::byte> file) {
   return table;
 }
 
-Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
+Result<TensorFile> TensorFile::openSafetensors(const std::string &path) {
   SANDWICH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   auto table = readTensorTable(file.bytes());
   if (!table)
     return table.error().inContext(path);
-  return SafetensorsFile(std::move(file), *std::move(table));
+  return TensorFile(std::move(file), *std::move(table));
 }
 
-const TensorView *SafetensorsFile::find(std::string_view name) const {
+const TensorView *TensorFile::find(std::string_view name) const {
   auto entry = table.find(name);
   return entry == table.end() ? nullptr : &entry->second;
 }

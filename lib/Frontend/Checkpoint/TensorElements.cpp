@@ -15,6 +15,7 @@
 
 #include "Describe.h"
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Frontend/IntegerGroups.h"
 
 #include <algorithm>
 #include <bit>
@@ -64,6 +65,13 @@ static void convertElements(const std::byte *source,
   }
 }
 
+int64_t sandwich::elementCount(const TensorView &tensor) {
+  int64_t count = 1;
+  for (int64_t size : tensor.shape)
+    count *= size;
+  return count;
+}
+
 int64_t sandwich::rowLength(const TensorView &tensor) {
   return tensor.shape.empty() ? 1 : tensor.shape.back();
 }
@@ -91,8 +99,8 @@ static void addUpdate(const LowRankUpdate &update, int64_t columns,
   }
 }
 
-/// Reads what is stored.
-static void readStored(const TensorView &tensor, int64_t firstElement,
+/// Reads numbers of a type that `isUsableElementType`, in the file's order.
+static void readFloats(const TensorView &tensor, int64_t firstElement,
                        std::span<float> destination) {
   assert(isUsableElementType(tensor.elementType));
   size_t elementBytes = bitsPerElement(tensor.elementType) / 8;
@@ -111,6 +119,47 @@ static void readStored(const TensorView &tensor, int64_t firstElement,
   default:
     convertElements<uint16_t>(source, destination, floatFromBFloat16);
     return;
+  }
+}
+
+/// Reads a part of a row of a matrix of integers.
+static void readIntegers(const TensorView &tensor, int64_t row, int64_t column,
+                         std::span<float> destination) {
+  const IntegerGroups &integers = *tensor.integers;
+  const int64_t size = integers.format().groupOf(tensor.shape[1]);
+  std::vector<uint8_t> numbers(size);
+  std::vector<float> values(size);
+  while (!destination.empty()) {
+    const GroupScale scale = integers.read(row, column / size, numbers);
+    dequantizeGroup(integers.format(), scale, numbers, values);
+    const auto count = std::min<int64_t>(
+        size - column % size, static_cast<int64_t>(destination.size()));
+    std::copy_n(values.begin() + column % size, count, destination.begin());
+    destination = destination.subspan(count);
+    column += count;
+  }
+}
+
+/// Reads what is stored.
+static void readStored(const TensorView &tensor, int64_t firstElement,
+                       std::span<float> destination) {
+  if (!tensor.integers && tensor.alternatingRows == 0) {
+    readFloats(tensor, firstElement, destination);
+    return;
+  }
+  // The rows of a vector are single elements.
+  const int64_t columns = tensor.shape.size() == 1 ? 1 : tensor.shape[1];
+  while (!destination.empty()) {
+    const int64_t row = tensor.storedRow(firstElement / columns);
+    const int64_t column = firstElement % columns;
+    const auto count = std::min<int64_t>(
+        columns - column, static_cast<int64_t>(destination.size()));
+    if (tensor.integers)
+      readIntegers(tensor, row, column, destination.first(count));
+    else
+      readFloats(tensor, row * columns + column, destination.first(count));
+    destination = destination.subspan(count);
+    firstElement += count;
   }
 }
 
@@ -203,8 +252,7 @@ Status sandwich::checkSameElements(std::string_view name,
   assert(tensor.shape == other.shape);
   constexpr int64_t pieceElements = 1 << 14;
   std::vector<float> piece(pieceElements), otherPiece(pieceElements);
-  auto count =
-      int64_t(tensor.bytes.size() * 8 / bitsPerElement(tensor.elementType));
+  const int64_t count = elementCount(tensor);
   for (int64_t begin = 0; begin < count; begin += pieceElements) {
     auto size = size_t(std::min(pieceElements, count - begin));
     std::span<float> values(piece.data(), size);
