@@ -89,8 +89,10 @@ struct CompanionText {
 /// An opened checkpoint: checked configuration, mapped weights. Tensors have
 /// the names of `expectedTensors`, whatever the files call them: with or
 /// without the name of the model they are a part of, with the names that layer
-/// norms had in 2019, or as Jina's XLM-RoBERTa, whose queries, keys and values
-/// are one. Moves, never copies; tensors keep their addresses when it moves.
+/// norms had in 2019, as Jina's XLM-RoBERTa, whose queries, keys and values are
+/// one, or in several tensors of integers and scales (GPTQ, AWQ and
+/// `compressed-tensors`). Moves, never copies; tensors keep their addresses
+/// when it moves.
 class Checkpoint {
 public:
   /// Opens the checkpoint at `path`, a folder or a GGUF file, for `task` if it
@@ -162,6 +164,7 @@ private:
                     const std::string &original,
                     const Location &location) const;
   Status renameTensors();
+  Status joinQuantizedTensors();
   Status applyAdapters(const std::optional<std::string> &task);
   Result<TensorView> findFactor(const std::string &name, size_t task,
                                 int64_t rows, int64_t columns) const;

@@ -140,6 +140,15 @@ struct AdapterConfig {
   bool operator==(const AdapterConfig &) const = default;
 };
 
+/// How a checkpoint has its matrices as integers in several tensors.
+enum class QuantizationMethod : uint8_t {
+  Gptq,
+  /// With zeros as they are.
+  GptqV2,
+  Awq,
+  CompressedTensors,
+};
+
 /// A checked model configuration. All counts are positive.
 struct ModelConfig {
   Architecture architecture = Architecture::Llama;
@@ -178,6 +187,8 @@ struct ModelConfig {
   /// Of models that embed texts.
   std::optional<EmbeddingConfig> embedding;
   std::optional<AdapterConfig> adapters;
+  /// Of checkpoints that have matrices as integers.
+  std::optional<QuantizationMethod> quantization;
   /// Scores of models that classify texts, or rank them; 0: it does neither.
   int64_t labels = 0;
 

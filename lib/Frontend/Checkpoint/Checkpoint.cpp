@@ -10,7 +10,8 @@
 
 #include "Describe.h"
 #include "EncoderTensors.h"
-#include "GgufModel.h"
+#include "QuantizedTensors.h"
+#include "sandwich/Frontend/GgufModel.h"
 #include "sandwich/Support/Json.h"
 
 #include <algorithm>
@@ -200,7 +201,8 @@ Status Checkpoint::openFolder(const std::optional<std::string> &task) {
     return makeError(folder, "/", added.error().message);
   SANDWICH_RETURN_IF_ERROR(openFiles());
   SANDWICH_RETURN_IF_ERROR(applyAdapters(task));
-  return renameTensors();
+  SANDWICH_RETURN_IF_ERROR(renameTensors());
+  return joinQuantizedTensors();
 }
 
 Status Checkpoint::openGguf(const std::optional<std::string> &task) {
@@ -392,6 +394,39 @@ Status Checkpoint::renameTensors() {
     }
   }
   locations = std::move(renamed);
+  return {};
+}
+
+/// Makes one matrix of what `quantization_config` says is in several tensors.
+Status Checkpoint::joinQuantizedTensors() {
+  if (!modelConfig.quantization)
+    return {};
+  const auto suffixes = quantizedSuffixes(*modelConfig.quantization);
+  for (const ExpectedTensor &expected : expectedTensors(modelConfig)) {
+    constexpr std::string_view ending = ".weight";
+    if (!expected.name.ends_with(ending) || expected.shape.size() != 2)
+      continue;
+    const std::string module =
+        expected.name.substr(0, expected.name.size() - ending.size());
+    const auto first = locations.find(module + std::string(suffixes.front()));
+    // Some modules are left as they were.
+    if (first == locations.end())
+      continue;
+    const size_t file = first->second.file;
+    auto joined = joinQuantized(*modelConfig.quantization, expected.shape,
+                                [&](std::string_view suffix) {
+                                  return find(module + std::string(suffix));
+                                });
+    if (!joined)
+      return makeError(files[file].path(), ": ", quote(module), ": ",
+                       joined.error().message);
+    for (std::string_view suffix : suffixes)
+      locations.erase(module + std::string(suffix));
+    parts.push_back(*std::move(joined));
+    if (!locations.emplace(expected.name, Location{&parts.back(), file}).second)
+      return makeError(files[file].path(), ": tensor ", quote(expected.name),
+                       " is there, and as integers, too");
+  }
   return {};
 }
 

@@ -12,7 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "GgufModel.h"
+#include "sandwich/Frontend/GgufModel.h"
 
 #include "ConfigFields.h"
 #include "sandwich/Support/Utf8.h"

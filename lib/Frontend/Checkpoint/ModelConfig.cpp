@@ -10,6 +10,7 @@
 
 #include "ConfigFields.h"
 #include "EncoderConfig.h"
+#include "QuantizedTensors.h"
 #include "sandwich/Support/ModelLimits.h"
 
 #include <algorithm>
@@ -249,9 +250,6 @@ static Status readBiases(const Fields &fields, ModelConfig &config) {
 /// Not all of these fields are of the families that are read: who writes one
 /// into a configuration means it.
 static Status checkArithmetic(const Fields &fields, const ModelConfig &config) {
-  if (fields.find("quantization_config"))
-    return fields.refuse("quantization_config",
-                         "; quantized checkpoints are not supported");
   for (const char *name : {"hidden_act", "hidden_activation"})
     if (const Json *activation = fields.find(name);
         activation && *activation != "silu" && *activation != "swish")
@@ -477,6 +475,7 @@ Result<ModelConfig> sandwich::parseModelConfig(std::string_view text) {
   SANDWICH_RETURN_IF_ERROR(readBiases(fields, config));
   SANDWICH_RETURN_IF_ERROR(checkArithmetic(fields, config));
   SANDWICH_RETURN_IF_ERROR(readRope(fields, config));
+  SANDWICH_ASSIGN_OR_RETURN(config.quantization, readQuantization(fields));
   SANDWICH_ASSIGN_OR_RETURN(config.tieWordEmbeddings,
                             fields.booleanOr("tie_word_embeddings", false));
   SANDWICH_RETURN_IF_ERROR(readSpecialTokens(fields, config));

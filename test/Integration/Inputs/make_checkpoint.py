@@ -166,6 +166,18 @@ def write_checkpoint(out, config, entries, shards=1):
         json.dump({"metadata": {}, "weight_map": weight_map}, file)
 
 
+def set_fields(config, assignments):
+    """Does what `--set FIELD=JSON` asks for."""
+    for assignment in assignments:
+        field, value = assignment.split("=", 1)
+        try:
+            config[field] = json.loads(value)
+        except json.JSONDecodeError:
+            config[field] = value
+        if field == "architectures":
+            config[field] = [value]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out")
@@ -182,14 +194,7 @@ def main():
     arguments = parser.parse_args()
 
     config = dict(DEFAULTS)
-    for assignment in arguments.set:
-        field, value = assignment.split("=", 1)
-        try:
-            config[field] = json.loads(value)
-        except json.JSONDecodeError:
-            config[field] = value
-        if field == "architectures":
-            config[field] = [value]
+    set_fields(config, arguments.set)
     scales = [(name, float(factor)) for name, factor in
               (scale.split("=", 1) for scale in arguments.scale)]
     write_checkpoint(arguments.out, config,

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_FRONTEND_CHECKPOINT_GGUFMODEL_H
-#define SANDWICH_LIB_FRONTEND_CHECKPOINT_GGUFMODEL_H
+#ifndef SANDWICH_FRONTEND_GGUFMODEL_H
+#define SANDWICH_FRONTEND_GGUFMODEL_H
 
 #include "sandwich/Frontend/Gguf.h"
 #include "sandwich/Frontend/ModelConfig.h"
@@ -42,4 +42,4 @@ readGgufTokenizer(const GgufContents &contents);
 
 } // namespace sandwich
 
-#endif // SANDWICH_LIB_FRONTEND_CHECKPOINT_GGUFMODEL_H
+#endif // SANDWICH_FRONTEND_GGUFMODEL_H

@@ -1,0 +1,466 @@
+//===- QuantizedTensors.cpp - Integers in several tensors -----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "QuantizedTensors.h"
+
+#include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Frontend/IntegerGroups.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+using namespace sandwich;
+
+// What the configuration says. What is left to the tensors' shapes: the bits of
+// integers and the sizes of groups.
+
+static Status checkGptq(const Fields &fields) {
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "is_marlin_format", false));
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "pack_dtype", "int32"));
+  const Json *dynamic = fields.find("dynamic");
+  if (dynamic && !dynamic->empty())
+    return fields.refuse("dynamic", ", which is not supported");
+  return {};
+}
+
+static Status checkAwq(const Fields &fields) {
+  const Json *version = fields.find("version");
+  if (version && *version != "gemm" && *version != "GEMM")
+    return fields.refuse("version", "; only \"gemm\" is supported");
+  return {};
+}
+
+/// Whether `scheme`, of tensors that a model of `compressed-tensors` has, is
+/// one of integers that are there for all of a run.
+static Status checkWeightScheme(const Json &scheme, const std::string &prefix) {
+  const Fields fields(scheme, prefix);
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "type", "int"));
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "dynamic", false));
+  const Json *strategy = fields.find("strategy");
+  if (strategy && *strategy != "group" && *strategy != "channel" &&
+      *strategy != "tensor")
+    return fields.refuse("strategy", "; \"group\", \"channel\" and \"tensor\" "
+                                     "are supported");
+  return {};
+}
+
+/// Inputs that are rounded to eight bits as they come are so here, too, or not
+/// rounded at all; rounding by scales of the checkpoint is another arithmetic.
+static Status checkInputScheme(const Json &scheme, const std::string &prefix) {
+  const Fields fields(scheme, prefix);
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "type", "int"));
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "num_bits", 8));
+  const Json *dynamic = fields.find("dynamic");
+  if (!dynamic || *dynamic != true)
+    return makeError(prefix, "dynamic is ",
+                     dynamic ? describe(*dynamic) : "missing",
+                     "; only true is supported");
+  return {};
+}
+
+static Status checkCompressedTensors(const Fields &fields) {
+  const Json *format = fields.find("format");
+  if (!format)
+    return fields.missing("format");
+  if (*format != "pack-quantized" && *format != "int-quantized" &&
+      *format != "naive-quantized")
+    return fields.refuse("format",
+                         ", which is not supported (\"pack-quantized\", "
+                         "\"int-quantized\" and \"naive-quantized\" are)");
+  for (const char *name : {"kv_cache_scheme", "transform_config"})
+    if (const Json *field = fields.find(name); field && !field->empty())
+      return fields.refuse(name, ", which is not supported");
+  if (const Json *sparsity = fields.find("sparsity_config");
+      sparsity && sparsity->is_object() && sparsity->contains("format") &&
+      (*sparsity)["format"] != "dense")
+    return fields.refuse("sparsity_config", "; only dense is supported");
+  const Json *groups = fields.find("config_groups");
+  if (!groups)
+    return fields.missing("config_groups");
+  if (!groups->is_object())
+    return fields.refuse("config_groups", "; an object is expected");
+  for (const auto &[name, group] : groups->items()) {
+    const std::string prefix =
+        "quantization_config.config_groups." + name + ".";
+    if (!group.is_object())
+      return makeError(prefix, " is ", describe(group),
+                       "; an object is expected");
+    const Fields parts(group, prefix);
+    const Json *weights = parts.find("weights");
+    if (!weights || !weights->is_object())
+      return makeError(prefix, "weights is ",
+                       weights ? describe(*weights) : "missing",
+                       "; an object is expected");
+    SANDWICH_RETURN_IF_ERROR(checkWeightScheme(*weights, prefix + "weights."));
+    if (const Json *inputs = parts.find("input_activations"))
+      SANDWICH_RETURN_IF_ERROR(
+          checkInputScheme(*inputs, prefix + "input_activations."));
+    SANDWICH_RETURN_IF_ERROR(checkFixed(parts, "output_activations", nullptr));
+  }
+  return {};
+}
+
+Result<std::optional<QuantizationMethod>>
+sandwich::readQuantization(const Fields &fields) {
+  const Json *object = fields.find("quantization_config");
+  if (!object)
+    return std::optional<QuantizationMethod>();
+  if (!object->is_object())
+    return fields.refuse("quantization_config", "; an object is expected");
+  const Fields inner(*object, "quantization_config.");
+  const Json *method = inner.find("quant_method");
+  if (!method)
+    return inner.missing("quant_method");
+  if (*method == "gptq") {
+    SANDWICH_RETURN_IF_ERROR(checkGptq(inner));
+    const Json *format = inner.find("checkpoint_format");
+    if (!format || *format == "gptq")
+      return std::optional(QuantizationMethod::Gptq);
+    if (*format == "gptq_v2")
+      return std::optional(QuantizationMethod::GptqV2);
+    return inner.refuse("checkpoint_format",
+                        ", which is not supported (\"gptq\" and \"gptq_v2\" "
+                        "are)");
+  }
+  if (*method == "awq") {
+    SANDWICH_RETURN_IF_ERROR(checkAwq(inner));
+    return std::optional(QuantizationMethod::Awq);
+  }
+  if (*method == "compressed-tensors") {
+    SANDWICH_RETURN_IF_ERROR(checkCompressedTensors(inner));
+    return std::optional(QuantizationMethod::CompressedTensors);
+  }
+  return inner.refuse("quant_method",
+                      ", which is not supported (\"gptq\", \"awq\" and "
+                      "\"compressed-tensors\" are)");
+}
+
+// What the tensors say.
+
+static constexpr std::array<std::string_view, 4> gptqSuffixes = {
+    ".qweight", ".qzeros", ".scales", ".g_idx"};
+static constexpr std::array<std::string_view, 3> awqSuffixes = {
+    ".qweight", ".qzeros", ".scales"};
+static constexpr std::array<std::string_view, 6> compressedSuffixes = {
+    ".weight_scale",      ".weight_packed", ".weight",
+    ".weight_zero_point", ".weight_shape",  ".weight_g_idx"};
+
+std::span<const std::string_view>
+sandwich::quantizedSuffixes(QuantizationMethod method) {
+  switch (method) {
+  case QuantizationMethod::Gptq:
+  case QuantizationMethod::GptqV2:
+    return gptqSuffixes;
+  case QuantizationMethod::Awq:
+    return awqSuffixes;
+  case QuantizationMethod::CompressedTensors:
+    return compressedSuffixes;
+  }
+  __builtin_unreachable();
+}
+
+namespace {
+
+/// A matrix of numbers that lie several in a word, the first in the low bits;
+/// those that share a word are neighbours in a column, or in a row.
+struct PackedNumbers {
+  std::span<const std::byte> bytes;
+  int64_t bits = 0;
+  /// Words of a row of the tensor.
+  int64_t wordsPerRow = 0;
+  int64_t wordBytes = sizeof(uint32_t);
+  bool sharesColumn = false;
+  /// AWQ's order, in which a word has the even places before the odd ones.
+  bool alternates = false;
+  /// What numbers are to be changed by to count from 0: the sign of bytes.
+  uint8_t flipped = 0;
+
+  int64_t perWord() const { return wordBytes * 8 / bits; }
+
+  uint8_t at(int64_t row, int64_t column) const {
+    const int64_t shared = sharesColumn ? row : column;
+    const int64_t word = sharesColumn ? row / perWord() * wordsPerRow + column
+                                      : row * wordsPerRow + column / perWord();
+    int64_t place = shared % perWord();
+    if (alternates)
+      place = place / 2 + place % 2 * (perWord() / 2);
+    uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + word * wordBytes, wordBytes);
+    return static_cast<uint8_t>(value >> place * bits & ((1u << bits) - 1)) ^
+           flipped;
+  }
+};
+
+/// Where the tensors have what a matrix `[N, K]` is made of, for all methods.
+struct Parts {
+  QuantizationMethod method = QuantizationMethod::Gptq;
+  int64_t rows = 0, columns = 0, groups = 0;
+  /// [K, N] for GPTQ and AWQ, [N, K] for `compressed-tensors`.
+  PackedNumbers numbers;
+  /// [G, N], or [N, G]; no bytes: all are the middle of the range.
+  PackedNumbers zeros;
+  TensorView scales;
+
+  bool hasRowsFirst() const {
+    return method == QuantizationMethod::CompressedTensors;
+  }
+  uint8_t number(int64_t row, int64_t column) const {
+    return hasRowsFirst() ? numbers.at(row, column) : numbers.at(column, row);
+  }
+  int middle() const { return 1 << (numbers.bits - 1); }
+  int zero(int64_t row, int64_t group) const {
+    if (zeros.bytes.empty())
+      return middle();
+    // The first files of GPTQ have zeros less one.
+    const int less = method == QuantizationMethod::Gptq ? 1 : 0;
+    return less +
+           (hasRowsFirst() ? zeros.at(row, group) : zeros.at(group, row));
+  }
+  float scale(int64_t row, int64_t group) const {
+    const int64_t index = elementCount(scales) == 1 ? 0
+                          : hasRowsFirst()          ? row * groups + group
+                                                    : group * rows + row;
+    float value = 0;
+    readElements(scales, index, {&value, 1});
+    return value;
+  }
+};
+
+class QuantizedMatrix : public IntegerGroups {
+public:
+  QuantizedMatrix(const StorageFormat &format, Parts parts)
+      : IntegerGroups(format), parts(std::move(parts)) {}
+
+  std::string_view name() const override {
+    return sandwich::name(format().number);
+  }
+
+  GroupScale read(int64_t row, int64_t group,
+                  std::span<uint8_t> numbers) const override {
+    int64_t column = group * static_cast<int64_t>(numbers.size());
+    for (uint8_t &number : numbers)
+      number = parts.number(row, column++);
+    return readScale(row, group);
+  }
+
+  GroupScale readScale(int64_t row, int64_t group) const override {
+    const float scale = parts.scale(row, group);
+    if (format().offset == GroupOffset::None)
+      return {scale, 0};
+    return {scale, -scale * static_cast<float>(parts.zero(row, group))};
+  }
+
+private:
+  Parts parts;
+};
+
+} // namespace
+
+/// The tensor of the suffix, of one of `types` and of `shape`.
+static Result<const TensorView *>
+findPart(const std::function<const TensorView *(std::string_view)> &find,
+         std::string_view suffix, std::initializer_list<ElementType> types,
+         const std::vector<int64_t> &shape) {
+  const TensorView *tensor = find(suffix);
+  if (!tensor)
+    return makeError("has no ", suffix);
+  if (std::ranges::find(types, tensor->elementType) == types.end())
+    return makeError(suffix, " has the dtype ",
+                     elementTypeName(tensor->elementType),
+                     ", which is not supported there");
+  if (!shape.empty() && tensor->shape != shape)
+    return makeError(suffix, " has the shape ", describeShape(tensor->shape),
+                     ", but ", describeShape(shape), " is expected");
+  return tensor;
+}
+
+static constexpr auto words = {ElementType::I32, ElementType::U32};
+static constexpr auto floats = {ElementType::F16, ElementType::BF16,
+                                ElementType::F32};
+
+/// The bits of numbers of which `count` take `size` words.
+static Result<int64_t> findBits(std::string_view suffix, int64_t size,
+                                int64_t count) {
+  for (int64_t bits : {4, 8})
+    if (count % (32 / bits) == 0 && size == count / (32 / bits))
+      return bits;
+  return makeError(suffix, " has ", size, " words for ", count,
+                   " numbers; 4 or 8 bits each are supported");
+}
+
+/// Whether column k is of group k / size everywhere.
+static Status checkOrder(const TensorView &order, std::string_view suffix,
+                         int64_t columns, int64_t groups) {
+  if (order.elementType != ElementType::I32 ||
+      order.shape != std::vector<int64_t>{columns})
+    return makeError(
+        suffix, " has the dtype ", elementTypeName(order.elementType),
+        " and the shape ", describeShape(order.shape), "; I32 and ",
+        describeShape(std::vector<int64_t>{columns}), " are expected");
+  for (int64_t column = 0; column < columns; ++column) {
+    int32_t group = 0;
+    std::memcpy(&group, order.bytes.data() + column * sizeof(group),
+                sizeof(group));
+    if (group != column / (columns / groups))
+      return makeError(suffix, " has column ", column, " in group ", group,
+                       ": columns in an order of their own (desc_act, "
+                       "actorder) are not supported");
+  }
+  return {};
+}
+
+using FindPart = std::function<const TensorView *(std::string_view)>;
+
+/// The tensors of GPTQ and AWQ: [K, N], and [G, N].
+static Status findColumnMajor(Parts &parts, const FindPart &find) {
+  const bool isAwq = parts.method == QuantizationMethod::Awq;
+  SANDWICH_ASSIGN_OR_RETURN(const TensorView *numbers,
+                            findPart(find, ".qweight", words, {}));
+  if (numbers->shape.size() != 2)
+    return makeError(".qweight has the shape ", describeShape(numbers->shape),
+                     "; two dimensions are expected");
+  const int64_t packed = isAwq ? 1 : 0;
+  SANDWICH_ASSIGN_OR_RETURN(const int64_t bits,
+                            findBits(".qweight", numbers->shape[packed],
+                                     isAwq ? parts.rows : parts.columns));
+  const int64_t kept = isAwq ? parts.columns : parts.rows;
+  if (numbers->shape[1 - packed] != kept)
+    return makeError(".qweight has the shape ", describeShape(numbers->shape),
+                     ", but ", kept, " is expected in dimension ", 1 - packed);
+  parts.numbers = {.bytes = numbers->bytes,
+                   .bits = bits,
+                   .wordsPerRow = numbers->shape[1],
+                   .sharesColumn = !isAwq,
+                   .alternates = isAwq};
+  SANDWICH_ASSIGN_OR_RETURN(const TensorView *scales,
+                            findPart(find, ".scales", floats, {}));
+  if (scales->shape.size() != 2 || scales->shape[1] != parts.rows)
+    return makeError(".scales has the shape ", describeShape(scales->shape),
+                     "; [groups, ", parts.rows, "] is expected");
+  parts.scales = *scales;
+  parts.groups = scales->shape[0];
+  if (parts.rows % (32 / bits) != 0)
+    return makeError("has ", parts.rows, " rows, no multiple of ", 32 / bits);
+  SANDWICH_ASSIGN_OR_RETURN(const TensorView *zeros,
+                            findPart(find, ".qzeros", words,
+                                     {parts.groups, parts.rows / (32 / bits)}));
+  parts.zeros = {.bytes = zeros->bytes,
+                 .bits = bits,
+                 .wordsPerRow = zeros->shape[1],
+                 .alternates = isAwq};
+  return {};
+}
+
+/// Those of `compressed-tensors`: [N, K], and [N, G].
+static Status findRowMajor(Parts &parts, const FindPart &find) {
+  const bool isPacked = find(".weight_packed");
+  if (isPacked) {
+    SANDWICH_ASSIGN_OR_RETURN(const TensorView *numbers,
+                              findPart(find, ".weight_packed", words, {}));
+    if (numbers->shape.size() != 2 || numbers->shape[0] != parts.rows)
+      return makeError(".weight_packed has the shape ",
+                       describeShape(numbers->shape), "; [", parts.rows,
+                       ", words] is expected");
+    SANDWICH_ASSIGN_OR_RETURN(
+        const int64_t bits,
+        findBits(".weight_packed", numbers->shape[1], parts.columns));
+    parts.numbers = {.bytes = numbers->bytes,
+                     .bits = bits,
+                     .wordsPerRow = numbers->shape[1]};
+  } else {
+    SANDWICH_ASSIGN_OR_RETURN(const TensorView *numbers,
+                              findPart(find, ".weight", {ElementType::I8},
+                                       {parts.rows, parts.columns}));
+    parts.numbers = {.bytes = numbers->bytes,
+                     .bits = 8,
+                     .wordsPerRow = parts.columns,
+                     .wordBytes = 1,
+                     .flipped = 0x80};
+  }
+  SANDWICH_ASSIGN_OR_RETURN(const TensorView *scales,
+                            findPart(find, ".weight_scale", floats, {}));
+  parts.scales = *scales;
+  const bool isScalar = elementCount(*scales) == 1;
+  if (!isScalar &&
+      (scales->shape.size() != 2 || scales->shape[0] != parts.rows))
+    return makeError(".weight_scale has the shape ",
+                     describeShape(scales->shape), "; [", parts.rows,
+                     ", groups] is expected");
+  parts.groups = isScalar ? 1 : scales->shape[1];
+  if (!find(".weight_zero_point"))
+    return {};
+  const int64_t perWord = isPacked ? 32 / parts.numbers.bits : 1;
+  if (parts.rows % perWord != 0)
+    return makeError("has ", parts.rows, " rows, no multiple of ", perWord);
+  SANDWICH_ASSIGN_OR_RETURN(
+      const TensorView *zeros,
+      isPacked ? findPart(find, ".weight_zero_point", words,
+                          {parts.rows / perWord, parts.groups})
+               : findPart(find, ".weight_zero_point", {ElementType::I8},
+                          isScalar ? std::vector<int64_t>()
+                                   : std::vector{parts.rows, parts.groups}));
+  // One zero of all rows is not worth a case of its own.
+  if (elementCount(*zeros) * perWord != parts.rows * parts.groups)
+    return makeError(".weight_zero_point has the shape ",
+                     describeShape(zeros->shape), "; one for each of ",
+                     parts.rows, " rows is expected");
+  parts.zeros = {.bytes = zeros->bytes,
+                 .bits = parts.numbers.bits,
+                 .wordsPerRow = parts.groups,
+                 .wordBytes = parts.numbers.wordBytes,
+                 .sharesColumn = isPacked,
+                 .flipped = parts.numbers.flipped};
+  return {};
+}
+
+/// What holds the integers of `parts`.
+static Result<StorageFormat> findFormat(const Parts &parts) {
+  if (parts.groups < 1 || parts.columns % parts.groups != 0)
+    return makeError("has ", parts.columns, " columns in ", parts.groups,
+                     " groups");
+  StorageFormat format;
+  format.number =
+      parts.numbers.bits == 4 ? NumberFormat::Int4 : NumberFormat::Int8;
+  format.groupSize = parts.groups == 1 ? 0 : parts.columns / parts.groups;
+  if (Status status = verify(format); !status)
+    return status.error();
+  if (Status status = verify(format, parts.columns); !status)
+    return status.error();
+  for (int64_t row = 0; row < parts.rows; ++row)
+    for (int64_t group = 0; group < parts.groups; ++group)
+      if (parts.zero(row, group) != parts.middle())
+        format.offset = GroupOffset::Minimum;
+  // A scale times a zero has more bits.
+  if (format.offset == GroupOffset::None &&
+      parts.scales.elementType == ElementType::F16)
+    format.scale = ScaleFormat::F16;
+  return format;
+}
+
+Result<TensorView> sandwich::joinQuantized(QuantizationMethod method,
+                                           const std::vector<int64_t> &shape,
+                                           const FindPart &find) {
+  Parts parts;
+  parts.method = method;
+  parts.rows = shape[0];
+  parts.columns = shape[1];
+  SANDWICH_RETURN_IF_ERROR(parts.hasRowsFirst() ? findRowMajor(parts, find)
+                                                : findColumnMajor(parts, find));
+  SANDWICH_ASSIGN_OR_RETURN(const StorageFormat format, findFormat(parts));
+  for (std::string_view suffix : {".g_idx", ".weight_g_idx"})
+    if (const TensorView *order = find(suffix))
+      SANDWICH_RETURN_IF_ERROR(
+          checkOrder(*order, suffix, parts.columns, parts.groups));
+  return TensorView{
+      .elementType =
+          parts.numbers.wordBytes == 1 ? ElementType::I8 : ElementType::I32,
+      .shape = shape,
+      .bytes = parts.numbers.bytes,
+      .integers = std::make_shared<QuantizedMatrix>(format, std::move(parts))};
+}

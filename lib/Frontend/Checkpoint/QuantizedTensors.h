@@ -1,0 +1,52 @@
+//===- QuantizedTensors.h - Integers in several tensors ---------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Checkpoints of GPTQ (Frantar et al., 2022), AWQ (Lin et al., 2023) and
+/// `compressed-tensors` have a matrix as several tensors: its integers, many of
+/// which share a number of 32 bits, the scales of its groups, and their zeros.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_FRONTEND_CHECKPOINT_QUANTIZEDTENSORS_H
+#define SANDWICH_LIB_FRONTEND_CHECKPOINT_QUANTIZEDTENSORS_H
+
+#include "ConfigFields.h"
+#include "sandwich/Frontend/ModelConfig.h"
+#include "sandwich/Frontend/Safetensors.h"
+#include "sandwich/Support/Result.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// Reads `quantization_config` of `fields`, if it is there. Errors name the
+/// field and its value: methods, and what they do to a model, that the compiler
+/// does not know.
+Result<std::optional<QuantizationMethod>>
+readQuantization(const Fields &fields);
+
+/// What the tensors of a matrix are called, after the name of the module: the
+/// first one tells that a checkpoint has the module so.
+std::span<const std::string_view> quantizedSuffixes(QuantizationMethod method);
+
+/// The matrix of `shape` whose tensors `find` finds by their suffixes; the
+/// first one is there. Errors name the suffix: tensors that are missing or of
+/// another type or shape, integers of other than 4 and 8 bits, groups that no
+/// `StorageFormat` has, and columns in an order of their own.
+Result<TensorView>
+joinQuantized(QuantizationMethod method, const std::vector<int64_t> &shape,
+              const std::function<const TensorView *(std::string_view)> &find);
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_FRONTEND_CHECKPOINT_QUANTIZEDTENSORS_H
