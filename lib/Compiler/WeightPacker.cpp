@@ -23,7 +23,8 @@ namespace {
 /// Where a row of the joined weight comes from; no tensor for a row of zeros.
 struct RowSource {
   const TensorView *tensor = nullptr;
-  const std::string *name = nullptr;
+  /// What we call it, and what its file does.
+  const std::string *name = nullptr, *nameInFile = nullptr;
   /// Number of its first element in the tensor.
   int64_t element = 0;
 };
@@ -36,8 +37,10 @@ public:
       : weight(weight), rank(rank), checkpoint(checkpoint) {
     for (const std::string &source : weight.sources)
       names.push_back(numberLayer(source, layer));
-    for (const std::string &name : names)
+    for (const std::string &name : names) {
       tensors.push_back(checkpoint.find(name));
+      namesInFile.push_back(checkpoint.nameInFile(name));
+    }
   }
 
   Status check() const {
@@ -67,10 +70,10 @@ public:
   Status checkValues(const RowSource &source,
                      std::span<const float> values) const {
     Status status =
-        checkFinite(*source.name, *source.tensor, source.element, values);
+        checkFinite(*source.nameInFile, *source.tensor, source.element, values);
     if (status && weight.storage == StorageFormat::bf16())
-      status = checkFitsBFloat16(*source.name, *source.tensor, source.element,
-                                 values);
+      status = checkFitsBFloat16(*source.nameInFile, *source.tensor,
+                                 source.element, values);
     return status ? status
                   : status.error().inContext(checkpoint.pathOf(*source.name));
   }
@@ -86,7 +89,7 @@ public:
     }
     const int64_t columns = from.tensor->shape[1];
     Result<GroupScale> scale = sandwich::readGroup(
-        *from.name, *from.tensor, weight.storage, from.element / columns,
+        *from.nameInFile, *from.tensor, weight.storage, from.element / columns,
         from.element % columns + column, numbers);
     if (!scale)
       return scale.error().inContext(checkpoint.pathOf(*from.name));
@@ -112,13 +115,14 @@ private:
     int64_t column = weight.shard == WeightShard::Columns
                          ? rank * (columns / weight.ranks)
                          : 0;
-    return {tensors[index], &names[index], row * columns + column};
+    return {tensors[index], &names[index], &namesInFile[index],
+            row * columns + column};
   }
 
   const PackedWeight &weight;
   int64_t rank;
   const Checkpoint &checkpoint;
-  std::vector<std::string> names;
+  std::vector<std::string> names, namesInFile;
   std::vector<const TensorView *> tensors;
 };
 

@@ -327,7 +327,7 @@ static Result<TensorView> place(const PlacedTensor &tensor, uint64_t alignment,
                   data.subspan(tensor.offset, tensor.bytes)};
   if (!tensor.type.blocks)
     return view;
-  if (tensor.shape.size() != 2)
+  if (tensor.shape.size() != 2 || tensor.bytes == 0)
     return makeError("shape ", describeShape(tensor.shape), " of ",
                      tensor.type.name, " is that of no matrix");
   view.integers =
