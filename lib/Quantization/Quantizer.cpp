@@ -139,16 +139,3 @@ void sandwich::dequantizeGroup(const StorageFormat &format,
     values[i] =
         group.scale * static_cast<float>(numbers[i] - zero) + group.minimum;
 }
-
-Status sandwich::roundToFormat(const StorageFormat &format, int64_t columns,
-                               std::span<float> values) {
-  const auto size = static_cast<size_t>(format.groupOf(columns));
-  assert(values.size() % size == 0);
-  std::vector<uint8_t> numbers(size);
-  for (; !values.empty(); values = values.subspan(size)) {
-    SANDWICH_ASSIGN_OR_RETURN(
-        GroupScale group, quantizeGroup(format, values.first(size), numbers));
-    dequantizeGroup(format, group, numbers, values.first(size));
-  }
-  return {};
-}

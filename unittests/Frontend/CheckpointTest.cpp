@@ -82,9 +82,9 @@ TEST_F(CheckpointTest, OpensASingleFile) {
   write();
   Checkpoint checkpoint = open();
   EXPECT_EQ(checkpoint.config().hiddenSize, 8);
-  EXPECT_EQ(checkpoint.folder(), folder.path());
-  EXPECT_FALSE(checkpoint.tokenizerPath());
-  EXPECT_FALSE(checkpoint.tokenizerConfigPath());
+  EXPECT_EQ(checkpoint.path(), folder.path());
+  EXPECT_FALSE(checkpoint.tokenizer());
+  EXPECT_FALSE(checkpoint.tokenizerConfig());
   EXPECT_TRUE(unusedTensors().empty());
 
   const TensorView *down =
@@ -133,9 +133,10 @@ TEST_F(CheckpointTest, FindsTheTokenizer) {
   folder.write("tokenizer_config.json", "{}");
   write();
   Checkpoint checkpoint = open();
-  EXPECT_EQ(checkpoint.tokenizerPath(), folder.file("tokenizer.json"));
-  EXPECT_EQ(checkpoint.tokenizerConfigPath(),
-            folder.file("tokenizer_config.json"));
+  EXPECT_EQ(checkpoint.tokenizer(),
+            CompanionText{folder.file("tokenizer.json")});
+  EXPECT_EQ(checkpoint.tokenizerConfig(),
+            CompanionText{folder.file("tokenizer_config.json")});
 }
 
 TEST_F(CheckpointTest, ReadsTheGenerationConfig) {
@@ -336,7 +337,8 @@ TEST_F(CheckpointTest, RefusesFoldersThatAreNone) {
   EXPECT_EQ(messageOf(Checkpoint::open(folder.file("absent"))),
             folder.file("absent") + ": No such file or directory");
   std::string path = folder.write("file", "");
-  EXPECT_EQ(messageOf(Checkpoint::open(path)), path + ": is not a folder");
+  EXPECT_EQ(messageOf(Checkpoint::open(path)),
+            path + ": is neither a folder nor a GGUF file");
 }
 
 TEST_F(CheckpointTest, RefusesMissingEmptyAndTruncatedConfigs) {

@@ -401,9 +401,6 @@ TEST(ModelConfig, RefusesOtherArithmetic) {
             "attention_bias is \"yes\"; true or false is expected");
   EXPECT_EQ(refusal("attention_bias", "true", "MistralForCausalLM"),
             "attention_bias is true, but MistralForCausalLM has no biases");
-  EXPECT_EQ(refusal("quantization_config", R"({"quant_method": "gptq"})"),
-            "quantization_config is {\"quant_method\":\"gptq\"}; quantized "
-            "checkpoints are not supported");
   EXPECT_EQ(refusal("partial_rotary_factor", "0.5"),
             "partial_rotary_factor is 0.5; only 1 is supported");
   EXPECT_EQ(refusal("rope_parameters", R"({"partial_rotary_factor": 0.25})"),
@@ -412,6 +409,69 @@ TEST(ModelConfig, RefusesOtherArithmetic) {
   acceptWith("partial_rotary_factor", "1.0");
   EXPECT_EQ(refusal("tie_word_embeddings", "0"),
             "tie_word_embeddings is 0; true or false is expected");
+}
+
+TEST(ModelConfig, ReadsHowMatricesAreQuantized) {
+  auto method = [](const char *value) {
+    return acceptWith("quantization_config", value).quantization;
+  };
+  EXPECT_EQ(method("null"), std::nullopt);
+  EXPECT_EQ(method(R"({"quant_method": "gptq", "bits": 4})"),
+            QuantizationMethod::Gptq);
+  EXPECT_EQ(
+      method(R"({"quant_method": "gptq", "checkpoint_format": "gptq_v2"})"),
+      QuantizationMethod::GptqV2);
+  EXPECT_EQ(method(R"({"quant_method": "awq", "version": "GEMM"})"),
+            QuantizationMethod::Awq);
+  EXPECT_EQ(method(R"({"quant_method": "compressed-tensors",
+                       "format": "pack-quantized",
+                       "kv_cache_scheme": null, "transform_config": {},
+                       "config_groups": {"group_0": {
+                         "weights": {"type": "int", "strategy": "group"},
+                         "input_activations": {"type": "int", "num_bits": 8,
+                                               "dynamic": true}}}})"),
+            QuantizationMethod::CompressedTensors);
+}
+
+TEST(ModelConfig, RefusesOtherQuantization) {
+  auto refuse = [](const char *value) {
+    return refusal("quantization_config", value);
+  };
+  EXPECT_EQ(refuse("4"), "quantization_config is 4; an object is expected");
+  EXPECT_EQ(refuse("{}"), "quantization_config.quant_method is missing");
+  EXPECT_EQ(refuse(R"({"quant_method": "hqq"})"),
+            "quantization_config.quant_method is \"hqq\", which is not "
+            "supported (\"gptq\", \"awq\" and \"compressed-tensors\" are)");
+  EXPECT_EQ(
+      refuse(R"({"quant_method": "gptq", "checkpoint_format": "marlin"})"),
+      "quantization_config.checkpoint_format is \"marlin\", which is not "
+      "supported (\"gptq\" and \"gptq_v2\" are)");
+  EXPECT_EQ(refuse(R"({"quant_method": "gptq", "is_marlin_format": true})"),
+            "quantization_config.is_marlin_format is true; only false is "
+            "supported");
+  EXPECT_EQ(refuse(R"({"quant_method": "awq", "version": "gemv"})"),
+            "quantization_config.version is \"gemv\"; only \"gemm\" is "
+            "supported");
+  auto refuseScheme = [&](const std::string &format, const std::string &group) {
+    return refuse((R"({"quant_method": "compressed-tensors", "format": ")" +
+                   format + R"(", "config_groups": {"g": )" + group + "}}")
+                      .c_str());
+  };
+  EXPECT_EQ(refuseScheme("marlin-24", "{}"),
+            "quantization_config.format is \"marlin-24\", which is not "
+            "supported (\"pack-quantized\", \"int-quantized\" and "
+            "\"naive-quantized\" are)");
+  EXPECT_EQ(refuseScheme("int-quantized", "{}"),
+            "quantization_config.config_groups.g.weights is missing; an object "
+            "is expected");
+  EXPECT_EQ(refuseScheme("int-quantized", R"({"weights": {"type": "float"}})"),
+            "quantization_config.config_groups.g.weights.type is \"float\"; "
+            "only \"int\" is supported");
+  EXPECT_EQ(refuseScheme("int-quantized",
+                         R"({"weights": {"type": "int"},
+                             "input_activations": {"dynamic": false}})"),
+            "quantization_config.config_groups.g.input_activations.dynamic is "
+            "false; only true is supported");
 }
 
 TEST(ModelConfig, ReadsRopeScalingInAllItsSpellings) {

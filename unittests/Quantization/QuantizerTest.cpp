@@ -98,28 +98,6 @@ TEST(Quantizer, ErrorsOfRandomNumbersAreThoseOfTheirRange) {
   }
 }
 
-TEST(Quantizer, RowsAreRoundedGroupByGroup) {
-  for (const char *name : {"int4-g32-f16", "int8-row-f32"}) {
-    const StorageFormat format = *StorageFormat::parse(name);
-    const auto group = static_cast<size_t>(format.groupOf(64));
-    std::vector<float> values = makeRandom(128, 7);
-    std::vector<float> expected;
-    for (size_t begin = 0; begin < values.size(); begin += group) {
-      const auto first = values.begin() + static_cast<int64_t>(begin);
-      const std::vector<float> stored =
-          store(format, {first, first + static_cast<int64_t>(group)});
-      expected.insert(expected.end(), stored.begin(), stored.end());
-    }
-    ASSERT_TRUE(roundToFormat(format, 64, values));
-    EXPECT_EQ(values, expected) << name;
-    // What was stored once stays as it is.
-    ASSERT_TRUE(roundToFormat(format, 64, values));
-    for (size_t i = 0; i < values.size(); ++i)
-      EXPECT_NEAR(values[i], expected[i], 2e-3f * std::abs(expected[i]) + 1e-6f)
-          << name;
-  }
-}
-
 TEST(Quantizer, OneLargeValueDoesNotDrownTheOthers) {
   const StorageFormat format = *StorageFormat::parse("int4-g64-f16");
   std::vector<float> values = makeRandom(64, 3);

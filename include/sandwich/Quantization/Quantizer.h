@@ -36,12 +36,6 @@ Result<GroupScale> quantizeGroup(const StorageFormat &format,
                                  std::span<const float> values,
                                  std::span<uint8_t> numbers);
 
-/// Makes `values`, rows of `columns` numbers, what they are after they were stored
-/// as `format`, which is of integers whose groups divide rows. Errors: those of
-/// `quantizeGroup`.
-Status roundToFormat(const StorageFormat &format, int64_t columns,
-                     std::span<float> values);
-
 /// What `numbers` stand for.
 void dequantizeGroup(const StorageFormat &format, const GroupScale &group,
                      std::span<const uint8_t> numbers, std::span<float> values);
