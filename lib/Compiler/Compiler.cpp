@@ -345,6 +345,7 @@ void Compilation::forgetUnusedIntegers() {
   });
   if (result.wasInterrupted())
     return;
+  target.features.remove(CpuFeature::AVXVNNI);
   target.features.remove(CpuFeature::AVX512VNNI);
   target.features.remove(CpuFeature::ARM_DOTPROD);
 }

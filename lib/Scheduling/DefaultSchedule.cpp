@@ -31,6 +31,9 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   case MatrixISA::ARM_SVE_F32:
   case MatrixISA::ARM_SVE_BF16:
     return {isa, 12, 32};
+  case MatrixISA::X86_AVX2_INT8:
+  case MatrixISA::X86_AVX_VNNI:
+    return {isa, 2, 16};
   case MatrixISA::X86_AVX512_VNNI:
     return {isa, 6, 32};
   case MatrixISA::ARM_NEON_DOTPROD:
@@ -169,9 +172,9 @@ ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
 /// copy that stays in a cache while blocks of rows come by, to the nearest one
 /// if these are few.
 ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
-                              const Target &target, int64_t threads) {
+                              const Packing &packing, const Target &target,
+                              int64_t threads) {
   const MicroKernel kernel = widestMicroKernel(isa);
-  const Packing packing = packingFor(shape, isa);
   const int64_t bytes = multipliesBF16(isa) ? 2 : 4;
   const int64_t step = std::max(packingOf(isa).kStep, smallestGroup);
   const int64_t group = shape.storage.groupOf(shape.k);
@@ -253,17 +256,23 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
-/// Few rows by integers, which are read at the speed of memory; more by tiles
-/// of bf16, to which slices are unpacked: scaling the sums of each group takes
-/// integers most of what tiles of them would gain.
-ScheduleTable chooseIntegersAndTiles(const MatmulShape &shape,
-                                     MatrixISA integers, MatrixISA tiles,
-                                     const Target &target, int64_t threads) {
-  const int64_t fewRows = registerFileOf(tiles).rows;
+/// Whether many rows of floats take less time than those of integers: scaling
+/// the sums of each group takes most of what tiles of integers would gain, and
+/// AVX2 has three instructions or more for four k that its FMA has four for.
+bool gainsByFloats(MatrixISA integers, MatrixISA floats) {
+  return hasTiles(floats) || integers == MatrixISA::X86_AVX2_INT8;
+}
+
+/// Few rows by integers, which are read at the speed of memory; more by floats,
+/// to which slices are unpacked.
+ScheduleTable chooseIntegersAndFloats(const MatmulShape &shape,
+                                      MatrixISA integers, MatrixISA floats,
+                                      const Target &target, int64_t threads) {
+  constexpr int64_t fewRows = 16;
   ScheduleTable table = chooseIntegers(shape, integers, target, threads);
   table.back().maxRows = fewRows;
-  for (const ScheduleTableEntry &entry :
-       chooseUnpacking(shape, tiles, target, threads))
+  for (const ScheduleTableEntry &entry : chooseUnpacking(
+           shape, floats, packingFor(shape, integers), target, threads))
     if (entry.maxRows > fewRows)
       table.push_back(entry);
   return table;
@@ -295,12 +304,13 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
     MatmulShape exact = shape;
     exact.roundsInput = false;
     const std::optional<MatrixISA> floats = instructionsFor(exact, target);
-    if (floats && hasTiles(*floats) && !shape.deterministic)
-      return chooseIntegersAndTiles(shape, *chosen, *floats, target, threads);
+    if (floats && gainsByFloats(*chosen, *floats) && !shape.deterministic)
+      return chooseIntegersAndFloats(shape, *chosen, *floats, target, threads);
     return chooseIntegers(shape, *chosen, target, threads);
   }
   if (unpacksWeights(*chosen, shape.storage))
-    return chooseUnpacking(shape, *chosen, target, threads);
+    return chooseUnpacking(shape, *chosen, packingFor(shape, *chosen), target,
+                           threads);
   if (hasTiles(*chosen))
     return chooseTiles(shape, *chosen, target, threads);
   MicroKernel kernel = widestMicroKernel(*chosen);

@@ -103,6 +103,9 @@ Status sandwich::verify(const MicroKernel &kernel) {
   int64_t needed = rows * columns + operands;
   if (multipliesIntegers(kernel.isa))
     needed += rows * columns + 2;
+  // The weight without its sign, and the input with that.
+  if (kernel.isa == MatrixISA::X86_AVX2_INT8)
+    needed += 2;
   if (needed > file.registers)
     return makeError(kernel.name(), " needs ", needed, " registers, ",
                      sandwich::name(kernel.isa), " has ", file.registers);
@@ -117,6 +120,8 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_SVE_F32:
     return {.panel = panel, .tile = panel, .kStep = 1, .kPack = 1};
+  case MatrixISA::X86_AVX2_INT8:
+  case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
   case MatrixISA::ARM_NEON_DOTPROD:
     return integerPacking(panel);
@@ -136,6 +141,12 @@ static bool isNeon(MatrixISA isa) {
          isa == MatrixISA::ARM_NEON_BF16;
 }
 
+/// Whether registers have 256 bits.
+static bool isAVX2(MatrixISA isa) {
+  return isa == MatrixISA::X86_AVX2_F32 || isa == MatrixISA::X86_AVX2_INT8 ||
+         isa == MatrixISA::X86_AVX_VNNI;
+}
+
 bool sandwich::canPackInput(MatrixISA isa) {
   return hasTiles(isa) || isNeon(isa) || isa == MatrixISA::ARM_SVE_BF16 ||
          multipliesIntegers(isa);
@@ -151,7 +162,7 @@ Packing sandwich::packingOf(MatrixISA isa) {
   // As wide as the micro-kernel of few rows: one that takes half of a panel
   // reads every other line, and all of it twice. On AVX2 that took 20 to 30%
   // longer for 1 to 6 rows.
-  const bool narrow = isNeon(isa) || isa == MatrixISA::X86_AVX2_F32;
+  const bool narrow = isNeon(isa) || isAVX2(isa);
   return makePacking(isa, narrow ? 16 : 32);
 }
 

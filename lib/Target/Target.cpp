@@ -25,6 +25,8 @@ struct NamedISA {
 // In the order of MatrixISA. A tile holds 16 rows of 64 bytes.
 constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AVX2_F32, "X86_AVX2_F32", {16, 1, 8}},
+    {MatrixISA::X86_AVX2_INT8, "X86_AVX2_INT8", {16, 1, 8}},
+    {MatrixISA::X86_AVX_VNNI, "X86_AVX_VNNI", {16, 1, 8}},
     {MatrixISA::X86_AVX512_F32, "X86_AVX512_F32", {32, 1, 16}},
     {MatrixISA::X86_AVX512_VNNI, "X86_AVX512_VNNI", {32, 1, 16}},
     {MatrixISA::X86_AVX512_BF16, "X86_AVX512_BF16", {32, 1, 16}},
@@ -61,9 +63,14 @@ const std::vector<NamedTarget> &namedTargets() {
       {"x86-64-avx2",
        "",
        X86_64,
-       {MatrixISA::X86_AVX2_F32},
+       {MatrixISA::X86_AVX2_F32, MatrixISA::X86_AVX2_INT8},
        {SSE3, SSSE3, SSE4_1, SSE4_2, POPCNT, CX16, MOVBE, LZCNT, BMI, BMI2, AVX,
         F16C, FMA, AVX2}},
+      {"x86-64-avx-vnni",
+       "x86-64-avx2",
+       X86_64,
+       {MatrixISA::X86_AVX_VNNI},
+       {AVXVNNI}},
       {"x86-64-avx512",
        "x86-64-avx2",
        X86_64,
@@ -147,6 +154,8 @@ RegisterFile sandwich::registerFileOf(MatrixISA isa) {
 CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
+  case MatrixISA::X86_AVX2_INT8:
+  case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::X86_AVX512_VNNI:
   case MatrixISA::X86_AVX512_BF16:
@@ -194,6 +203,8 @@ MatrixElement sandwich::elementOf(MatrixISA isa) {
   case MatrixISA::ARM_NEON_BF16:
   case MatrixISA::ARM_SVE_BF16:
     return MatrixElement::BF16;
+  case MatrixISA::X86_AVX2_INT8:
+  case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
   case MatrixISA::ARM_NEON_DOTPROD:
     return MatrixElement::Int8;

@@ -115,7 +115,9 @@ TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
   for (const MicroKernelSpecialization &kernel : kernels) {
     const int64_t quads = part.group <= 64 ? part.group / 4 : 4;
     const char *multiplication =
-        part.isa == MatrixISA::ARM_NEON_DOTPROD ? "sdot" : "vpdpbusd";
+        part.isa == MatrixISA::ARM_NEON_DOTPROD ? "sdot"
+        : part.isa == MatrixISA::X86_AVX2_INT8  ? "vpmaddubsw"
+                                                : "vpdpbusd";
     int64_t multiplications = 0;
     for (const InnerLoop &loop : loops[kernel.name()]) {
       multiplications = std::max(multiplications, loop.count(multiplication));
@@ -228,10 +230,11 @@ private:
   float drawScale() {
     return static_cast<float>(draw(1, 3)) / static_cast<float>(1 << draw(0, 2));
   }
-  /// What stands for 0 of numbers as they are multiplied: sdot takes those of 8
-  /// bits with a sign.
+  /// What stands for 0 of numbers as they are multiplied: sdot, and AVX2, take
+  /// those of 8 bits with a sign.
   int64_t zero() const {
-    const bool hasSign = kernel.kernel.isa == MatrixISA::ARM_NEON_DOTPROD &&
+    const bool hasSign = (kernel.kernel.isa == MatrixISA::ARM_NEON_DOTPROD ||
+                          kernel.kernel.isa == MatrixISA::X86_AVX2_INT8) &&
                          format.number == NumberFormat::Int8;
     return hasSign ? 0 : format.storedZero();
   }

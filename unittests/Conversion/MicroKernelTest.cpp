@@ -81,6 +81,9 @@ std::vector<std::string_view> multiplicationsOf(MatrixISA isa) {
     return {"vfmadd"};
   case MatrixISA::X86_AVX512_BF16:
     return {"vdpbf16ps"};
+  case MatrixISA::X86_AVX2_INT8:
+    return {"vpmaddubsw"};
+  case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
     return {"vpdpbusd"};
   case MatrixISA::ARM_NEON_DOTPROD:

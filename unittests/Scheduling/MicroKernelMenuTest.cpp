@@ -163,7 +163,7 @@ TEST(MicroKernelMenu, FollowsTheTarget) {
                          MatrixISA::ARM_NEON_BF16}));
   EXPECT_EQ(getTarget("aarch64-neon")->matrixISAs,
             (std::vector{MatrixISA::ARM_NEON_F32}));
-  EXPECT_EQ(amx.matrixISAs.size(), 5u);
+  EXPECT_EQ(amx.matrixISAs.size(), 6u);
 }
 
 TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {
@@ -175,7 +175,9 @@ TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {
   const auto isaFor = [&](std::string_view target) {
     return microKernelMenu(shape, *getTarget(target)).front().isa;
   };
-  EXPECT_EQ(isaFor("x86-64-avx512"), X86_AVX512_F32);
+  EXPECT_EQ(isaFor("x86-64-avx2"), X86_AVX2_INT8);
+  EXPECT_EQ(isaFor("x86-64-avx-vnni"), X86_AVX_VNNI);
+  EXPECT_EQ(isaFor("x86-64-avx512"), X86_AVX2_INT8);
   EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_VNNI);
   EXPECT_EQ(isaFor("x86-64-avx512-bf16"), X86_AVX512_VNNI);
   for (const char *target :

@@ -39,6 +39,11 @@ inline constexpr int64_t vectorWidth = cacheLineBytes / sizeof(float);
 enum class MatrixISA {
   /// AVX2 and FMA, f32; bf16 weights are widened in registers.
   X86_AVX2_F32,
+  /// AVX2: vpmaddubsw and vpmaddwd, four k of integers of a weight and of an
+  /// input rounded to int8, in three instructions or more.
+  X86_AVX2_INT8,
+  /// AVX-VNNI: vpdpbusd on half as long registers as AVX512_VNNI's.
+  X86_AVX_VNNI,
   /// AVX-512F, f32; bf16 weights are widened in registers.
   X86_AVX512_F32,
   /// AVX512_VNNI: vpdpbusd, four k of integers of a weight without signs and of
@@ -121,7 +126,7 @@ inline bool multipliesIntegers(MatrixISA isa) {
 
 /// What the compiler knows of the CPU it compiles for.
 struct Target {
-  /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-vnni`,
+  /// `x86-64-avx2`, `x86-64-avx-vnni`, `x86-64-avx512`, `x86-64-avx512-vnni`,
   /// `x86-64-avx512-bf16`, `x86-64-amx`, `aarch64-neon`,
   /// `aarch64-neon-dotprod`, `aarch64-sve`, `aarch64-sve-bf16`,
   /// `aarch64-neon-bf16`.

@@ -25,8 +25,11 @@ const MicroKernelEmitter &getScalableVectorEmitter();
 /// AVX512_BF16.
 const MicroKernelEmitter &getX86DotBF16Emitter();
 
-/// AVX512_VNNI.
+/// AVX-VNNI and AVX512_VNNI.
 const MicroKernelEmitter &getX86DotInt8Emitter();
+
+/// Integers without an instruction for dot products, by AVX2.
+const MicroKernelEmitter &getX86MultiplyAddInt8Emitter();
 
 /// NEON with dot products.
 const MicroKernelEmitter &getNeonDotInt8Emitter();

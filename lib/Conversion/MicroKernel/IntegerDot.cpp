@@ -117,11 +117,29 @@ Value IntegerDotWriter::loadScales(ArrayRef<Value> panels, int64_t offset,
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-Value IntegerDotWriter::multiply(Value sum, Value input, Value weight) {
-  return LLVM::CallIntrinsicOp::create(builder, groupSumType,
-                                       builder.getStringAttr(intrinsic()),
-                                       ValueRange{sum, weight, input})
+Value IntegerDotWriter::call(Type type, StringRef name, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(builder, type,
+                                       builder.getStringAttr(name), operands)
       .getResults();
+}
+
+Value IntegerDotWriter::extractUnsigned(Value bytes, bool high) {
+  if (storage.number == NumberFormat::Int8)
+    return bytes;
+  if (high) {
+    // There are no shifts of bytes; the mask takes away what came from others.
+    Value words = vector::BitCastOp::create(builder, groupSumType, bytes);
+    Value distance = arith::ConstantOp::create(
+        builder,
+        DenseElementsAttr::get(groupSumType, builder.getI32IntegerAttr(4)));
+    words = arith::ShRUIOp::create(builder, words, distance);
+    bytes = vector::BitCastOp::create(builder, numbersType, words);
+  }
+  return arith::AndIOp::create(builder, bytes, splatBytes(0x0f));
+}
+
+int64_t sandwich::signedOffsetOf(const StorageFormat &storage) {
+  return storage.number == NumberFormat::Int8 ? storage.storedZero() : 0;
 }
 
 BodyWriter::Sums IntegerDotWriter::multiplyAll(Sums sums) {

@@ -30,11 +30,17 @@ protected:
   virtual mlir::Value extract(mlir::Value bytes, bool high) = 0;
   /// What `extract` subtracts from a stored number.
   virtual int64_t extractedOffset() const { return 0; }
-  /// LLVM's name of the instruction, which takes sums, numbers of the weight
-  /// and of the input.
-  virtual llvm::StringRef intrinsic() const = 0;
+  /// `sum`, with in each word the products of four numbers of the weight and of
+  /// the input added.
+  virtual mlir::Value dot(mlir::Value sum, mlir::Value weight,
+                          mlir::Value input) = 0;
 
+  /// The instruction that LLVM calls `name`.
+  mlir::Value call(mlir::Type type, llvm::StringRef name,
+                   mlir::ValueRange operands);
   mlir::Value splatBytes(int64_t value);
+  /// `extract` on x86 but for the sign of numbers of 8 bits.
+  mlir::Value extractUnsigned(mlir::Value bytes, bool high);
 
   const StorageFormat storage;
   /// Of a register of numbers, four for each lane; of a group's sums.
@@ -43,7 +49,9 @@ protected:
 private:
   Sums multiplyAll(Sums sums) override;
   mlir::Value multiply(mlir::Value sum, mlir::Value input,
-                       mlir::Value weight) final;
+                       mlir::Value weight) final {
+    return dot(sum, weight, input);
+  }
   /// Adds the products of one group, whose columns' panels and rows begin at
   /// the addresses `panels` and `rows`.
   void writeGroup(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,
@@ -90,6 +98,10 @@ private:
   std::pair<int64_t, int64_t> loadedPlace;
   mlir::Value loaded;
 };
+
+/// What is taken from stored numbers where instructions want signs: all of 8
+/// bits; those of 4 are positive as they are stored.
+int64_t signedOffsetOf(const StorageFormat &storage);
 
 /// `emitInputPacking` of integers: groups of rows are rounded to int8. From
 /// stored numbers of the weight `extractedOffset` is subtracted before they are

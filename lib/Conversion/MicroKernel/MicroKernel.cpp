@@ -99,6 +99,9 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
     return getVectorEmitter();
   case MatrixISA::ARM_SVE_F32:
     return getScalableVectorEmitter();
+  case MatrixISA::X86_AVX2_INT8:
+    return getX86MultiplyAddInt8Emitter();
+  case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
     return getX86DotInt8Emitter();
   case MatrixISA::X86_AVX512_BF16:

@@ -11,11 +11,6 @@
 using namespace mlir;
 using namespace sandwich;
 
-/// What is taken from numbers of 8 bits, that they have a sign.
-static int64_t extractedOffsetOf(const StorageFormat &storage) {
-  return storage.number == NumberFormat::Int8 ? storage.storedZero() : 0;
-}
-
 namespace {
 
 /// sdot: both have signs. Those of 4 bits are positive as they are stored.
@@ -25,11 +20,10 @@ public:
 
 private:
   Value extract(Value bytes, bool high) override;
-  int64_t extractedOffset() const override {
-    return extractedOffsetOf(storage);
-  }
-  StringRef intrinsic() const override {
-    return "llvm.aarch64.neon.sdot.v4i32.v16i8";
+  int64_t extractedOffset() const override { return signedOffsetOf(storage); }
+  Value dot(Value sum, Value weight, Value input) override {
+    return call(groupSumType, "llvm.aarch64.neon.sdot.v4i32.v16i8",
+                {sum, weight, input});
   }
   Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "w");
@@ -48,7 +42,7 @@ Value NeonDotInt8Writer::extract(Value bytes, bool high) {
 
 static void emitSignedRounding(LoopBuilder &b, const Packing & /*packing*/,
                                const InputPiece &piece) {
-  emitRounding(b, piece, extractedOffsetOf(piece.storage));
+  emitRounding(b, piece, signedOffsetOf(piece.storage));
 }
 
 const MicroKernelEmitter &sandwich::getNeonDotInt8Emitter() {

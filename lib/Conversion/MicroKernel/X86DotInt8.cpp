@@ -1,4 +1,4 @@
-//===- X86DotInt8.cpp - AVX512_VNNI micro-kernels -------------------------===//
+//===- X86DotInt8.cpp - VNNI micro-kernels -------------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "IntegerDot.h"
-
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -22,9 +20,16 @@ public:
   using IntegerDotWriter::IntegerDotWriter;
 
 private:
-  Value extract(Value bytes, bool high) override;
-  StringRef intrinsic() const override {
-    return "llvm.x86.avx512.vpdpbusd.512";
+  Value extract(Value bytes, bool high) override {
+    return extractUnsigned(bytes, high);
+  }
+  Value dot(Value sum, Value weight, Value input) override {
+    // LLVM's name says AVX-512 of AVX-VNNI's form, too.
+    return call(groupSumType,
+                kernel.isa == MatrixISA::X86_AVX_VNNI
+                    ? "llvm.x86.avx512.vpdpbusd.256"
+                    : "llvm.x86.avx512.vpdpbusd.512",
+                {sum, weight, input});
   }
   Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "v");
@@ -32,21 +37,6 @@ private:
 };
 
 } // namespace
-
-Value DotInt8Writer::extract(Value bytes, bool high) {
-  if (storage.number == NumberFormat::Int8)
-    return bytes;
-  if (high) {
-    // There are no shifts of bytes; the mask takes away what came from others.
-    Value words = vector::BitCastOp::create(builder, groupSumType, bytes);
-    Value distance = arith::ConstantOp::create(
-        builder,
-        DenseElementsAttr::get(groupSumType, builder.getI32IntegerAttr(4)));
-    words = arith::ShRUIOp::create(builder, words, distance);
-    bytes = vector::BitCastOp::create(builder, numbersType, words);
-  }
-  return arith::AndIOp::create(builder, bytes, splatBytes(0x0f));
-}
 
 static void emitUnsignedRounding(LoopBuilder &b, const Packing & /*packing*/,
                                  const InputPiece &piece) {
