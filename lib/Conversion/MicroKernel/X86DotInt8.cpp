@@ -1,4 +1,4 @@
-//===- X86DotInt8.cpp - VNNI micro-kernels -------------------------------===//
+//===- X86DotInt8.cpp - VNNI micro-kernels --------------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- X86MultiplyAddInt8.cpp - AVX2 micro-kernels of integers -----------===//
+//===- X86MultiplyAddInt8.cpp - AVX2 micro-kernels of integers ------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
