@@ -29,7 +29,7 @@ import tempfile
 
 import numpy as np
 
-TYPES = ("f32", "f16", "bf16")
+TYPES = ("f32", "f16", "bf16", "int8")
 
 
 def run(*command):

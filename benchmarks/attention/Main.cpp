@@ -222,7 +222,7 @@ int main(int argc, char **argv) try {
       ->capture_default_str();
   std::string dtype = "bf16";
   app.add_option("--kv-dtype", dtype, "Element type of the cache")
-      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
+      ->check(CLI::IsMember({"bf16", "f16", "f32", "int8"}))
       ->capture_default_str();
   app.add_option("--context", settings.context,
                  "Tokens that each sequence's next one attends to")

@@ -324,6 +324,7 @@ SandwichPhaseFunction PhaseLibrary::find(std::string_view name) const {
 static uint64_t elementType(std::string_view dtype) {
   return dtype == "f32"    ? SANDWICH_ELEMENT_F32
          : dtype == "bf16" ? SANDWICH_ELEMENT_BF16
+         : dtype == "int8" ? SANDWICH_ELEMENT_INT8
                            : SANDWICH_ELEMENT_F16;
 }
 

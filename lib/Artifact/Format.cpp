@@ -30,11 +30,13 @@ uint64_t artifact::checksum(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-uint64_t artifact::dtypeBytes(std::string_view dtype) {
+uint64_t artifact::keyValueBytes(std::string_view dtype, uint64_t headDim) {
   if (dtype == "f32")
-    return 4;
+    return 4 * headDim;
   if (dtype == "bf16" || dtype == "f16")
-    return 2;
+    return 2 * headDim;
+  if (dtype == "int8")
+    return headDim + SANDWICH_KV_SCALE_BYTES;
   return 0;
 }
 
@@ -143,14 +145,6 @@ static Status checkModel(const proto::ModelConfiguration &model) {
   if (model.has_bos_token_id())
     SANDWICH_RETURN_IF_ERROR(
         checkToken("model.bos_token_id", model.bos_token_id()));
-  return {};
-}
-
-static Status checkDtype(const std::string &field, const std::string &dtype) {
-  SANDWICH_RETURN_IF_ERROR(checkName(field, dtype));
-  if (!dtypeBytes(dtype))
-    return makeError(field, " is \"", dtype,
-                     "\"; \"f32\", \"bf16\" and \"f16\" are accepted");
   return {};
 }
 
@@ -416,7 +410,12 @@ static Status checkRanks(const proto::Manifest &manifest) {
 static Status checkKVCache(const proto::KVCache &cache,
                            const proto::ModelConfiguration &model,
                            uint32_t layers, uint32_t ranks) {
-  SANDWICH_RETURN_IF_ERROR(checkDtype("kv_cache.dtype", cache.dtype()));
+  SANDWICH_RETURN_IF_ERROR(checkName("kv_cache.dtype", cache.dtype()));
+  const uint64_t headBytes = keyValueBytes(cache.dtype(), model.head_dim());
+  if (headBytes == 0)
+    return makeError("kv_cache.dtype is \"", cache.dtype(),
+                     "\"; \"f32\", \"bf16\", \"f16\" and \"int8\" are "
+                     "accepted");
   if (cache.block_tokens() != SANDWICH_KV_BLOCK_TOKENS)
     return makeError("kv_cache.block_tokens is ", cache.block_tokens(),
                      ", and this version of Sandwich uses ",
@@ -424,8 +423,7 @@ static Status checkKVCache(const proto::KVCache &cache,
   // A key and a value for each layer, token and KV head; below 2^62 by the
   // limits of the model's fields.
   uint64_t least = uint64_t(2) * layers * cache.block_tokens() *
-                   (model.kv_heads() / ranks) * model.head_dim() *
-                   dtypeBytes(cache.dtype());
+                   (model.kv_heads() / ranks) * headBytes;
   // A layout may pad heads, but never to more than double.
   SANDWICH_RETURN_IF_ERROR(checkRange("kv_cache.block_bytes",
                                       cache.block_bytes(), least, 2 * least));

@@ -105,7 +105,8 @@ std::string Compilation::defaultKVDtype() {
     for (auto function : module->getOps<func::FuncOp>())
       for (Type type : function.getFunctionType().getInputs())
         if (auto cache = dyn_cast<lm::KVCacheType>(type))
-          return print(cache.getElementType());
+          return std::string(
+              name(lm::attentionElementOf(cache.getElementType())));
   if (options.dtype == "f32")
     return "f32";
   // What an encoder keeps is for one step.
@@ -232,7 +233,7 @@ Result<OwningOpRef<ModuleOp>> Compilation::buildOwnModel() {
   OwningOpRef<ModuleOp> own = buildModel(
       &context, checkpoint.config(),
       elementTypeNamed(weights.isQuantized() ? "bf16" : weights.name()),
-      elementTypeNamed(*options.kvDtype));
+      lm::getType(*attentionElementNamed(*options.kvDtype), &context));
   const auto matrices = findWeights(*own, lm::WeightRole::Matrix);
   if (!options.dtype)
     SANDWICH_RETURN_IF_ERROR(storeAsTheyAre(matrices, checkpoint));
@@ -396,6 +397,10 @@ Status Compilation::run(TuningSummary *summary) {
   }
   if (!options.kvDtype)
     options.kvDtype = defaultKVDtype();
+  if (options.kvDtype == "int8" && checkpoint.config().headDim % 4 != 0)
+    return makeError("a KV cache of int8 needs heads of a multiple of 4 "
+                     "channels, not of ",
+                     checkpoint.config().headDim);
   // What cannot be written shows now, not after minutes.
   std::optional<ArtifactWriter> writer;
   if (options.emit == Emit::Artifact) {
@@ -553,9 +558,9 @@ Status sandwich::checkElementTypes(const CompileOptions &options) {
   if (options.activations != "int8" && options.activations != "float")
     return makeError("activations '", options.activations,
                      "' are neither int8 nor float");
-  if (options.kvDtype && artifact::dtypeBytes(*options.kvDtype) == 0)
+  if (options.kvDtype && !attentionElementNamed(*options.kvDtype))
     return makeError("KV cache dtype '", *options.kvDtype,
-                     "' is neither bf16, f16 nor f32");
+                     "' is neither bf16, f16, f32 nor int8");
   return {};
 }
 

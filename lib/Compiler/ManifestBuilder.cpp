@@ -186,10 +186,10 @@ proto::Manifest ManifestBuilder::build() const {
 
   proto::KVCache &cache = *manifest.mutable_kv_cache();
   cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);
-  cache.set_block_bytes(uint64_t(config.encodes() ? 1 : config.layers) *
-                        (config.kvHeads / options.tensorParallel) * 2 *
-                        config.headDim * SANDWICH_KV_BLOCK_TOKENS *
-                        artifact::dtypeBytes(*options.kvDtype));
+  cache.set_block_bytes(
+      uint64_t(config.encodes() ? 1 : config.layers) *
+      (config.kvHeads / options.tensorParallel) * 2 * SANDWICH_KV_BLOCK_TOKENS *
+      artifact::keyValueBytes(*options.kvDtype, config.headDim));
   cache.set_dtype(*options.kvDtype);
   return manifest;
 }

@@ -36,6 +36,27 @@ static double roundTo(double value, Type type) {
   return rounded.convertToDouble();
 }
 
+/// Rounds the channels of each head as a cache of `type` holds them.
+static void roundHeads(MutableArrayRef<double> channels, lm::KVCacheType type) {
+  const int64_t headDim = type.getHeadDim();
+  for (; !channels.empty(); channels = channels.drop_front(headDim)) {
+    MutableArrayRef<double> head = channels.take_front(headDim);
+    if (!type.hasScales()) {
+      for (double &channel : head)
+        channel = roundTo(channel, type.getElementType());
+      continue;
+    }
+    double largest = 0;
+    for (double channel : head)
+      largest = std::isfinite(channel)
+                    ? std::max(largest, std::abs(channel))
+                    : std::numeric_limits<double>::quiet_NaN();
+    const double scale = largest / 127;
+    for (double &channel : head)
+      channel = scale * (channel == 0 ? 0 : std::nearbyint(channel / scale));
+  }
+}
+
 static int64_t channelsOf(Value value) {
   return cast<ShapedType>(value.getType()).getDimSize(1);
 }
@@ -131,7 +152,7 @@ LogicalResult Evaluation::evaluate(lm::AddOp op) {
 }
 
 LogicalResult Evaluation::evaluate(lm::AppendKVOp op) {
-  Type element = lm::getKVCacheType(op.getKvCache().getType()).getElementType();
+  const lm::KVCacheType type = lm::getKVCacheType(op.getKvCache().getType());
   ArrayRef<int32_t> slots = indices(op.getSlots());
   for (auto [token, slot] : llvm::enumerate(slots)) {
     auto &entry = interpreter.cache[{layerOf(op.getLayer()), slot}];
@@ -140,8 +161,8 @@ LogicalResult Evaluation::evaluate(lm::AppendKVOp op) {
       const Matrix &values = matrix(source);
       part.resize(values.channels);
       for (int64_t channel = 0; channel < values.channels; ++channel)
-        part[channel] =
-            roundTo(values.at(static_cast<int64_t>(token), channel), element);
+        part[channel] = values.at(static_cast<int64_t>(token), channel);
+      roundHeads(part, type);
     }
   }
   return success();

@@ -96,8 +96,12 @@ static ModelWork workOf(const PlannedModel &model,
                                           work.hiddenSize);
   work.bytesPerWeight = bits / 8;
   // By default the cache's elements are those of weights that are floats.
-  work.bytesPerKeyValue = static_cast<double>(artifact::dtypeBytes(
-      options.kvDtype.value_or(options.dtype == "f32" ? "f32" : "bf16")));
+  const auto headDim = static_cast<uint64_t>(config.headDim);
+  work.bytesPerKeyValue =
+      static_cast<double>(artifact::keyValueBytes(
+          options.kvDtype.value_or(options.dtype == "f32" ? "f32" : "bf16"),
+          headDim)) /
+      static_cast<double>(headDim);
   return work;
 }
 

@@ -36,7 +36,8 @@ static Status verify(const AttentionTile &tile, const char *name) {
 static constexpr std::pair<AttentionElement, std::string_view> elementNames[] =
     {{AttentionElement::F32, "f32"},
      {AttentionElement::BF16, "bf16"},
-     {AttentionElement::F16, "f16"}};
+     {AttentionElement::F16, "f16"},
+     {AttentionElement::Int8, "int8"}};
 
 std::string_view sandwich::name(AttentionElement element) {
   return elementNames[static_cast<size_t>(element)].second;
@@ -48,6 +49,19 @@ sandwich::attentionElementNamed(std::string_view name) {
     if (own == name)
       return element;
   return std::nullopt;
+}
+
+int64_t sandwich::bytesOfHead(AttentionElement element, int64_t headDim) {
+  switch (element) {
+  case AttentionElement::F32:
+    return 4 * headDim;
+  case AttentionElement::BF16:
+  case AttentionElement::F16:
+    return 2 * headDim;
+  case AttentionElement::Int8:
+    return headDim + SANDWICH_KV_SCALE_BYTES;
+  }
+  __builtin_unreachable();
 }
 
 /// As wide as the widest panel of keys.
@@ -110,8 +124,9 @@ Status sandwich::verify(const AttentionSchedule &schedule,
   if (!schedule.instructions)
     return {};
   const std::string_view isa = name(*schedule.instructions);
-  if (shape.cache != AttentionElement::BF16)
-    return makeError(isa, " needs a cache of bf16");
+  if (shape.cache != AttentionElement::BF16 &&
+      shape.cache != AttentionElement::Int8)
+    return makeError(isa, " needs a cache of bf16 or int8");
   const int64_t channels =
       SANDWICH_KV_BLOCK_TOKENS * blocksOfStep(*schedule.instructions);
   if (shape.headDim % channels != 0)

@@ -99,7 +99,7 @@ Result<AttentionElement> readElement(const char *field,
                                      const std::string &value) {
   const std::optional<AttentionElement> element = attentionElementNamed(value);
   if (!element)
-    return makeError(field, " is '", value, "', not f32, bf16 or f16");
+    return makeError(field, " is '", value, "', not f32, bf16, f16 or int8");
   return *element;
 }
 
@@ -264,6 +264,8 @@ Result<AttentionKey> readKey(const schedules::AttentionKey &message) {
                     {"result_type", message.result_type(), &key.shape.result}};
   for (const auto &[field, value, place] : elements) {
     SANDWICH_ASSIGN_OR_RETURN(*place, readElement(field, value));
+    if (*place == AttentionElement::Int8 && place != &key.shape.cache)
+      return makeError(field, " is '", value, "', which only a cache is");
   }
   return key;
 }

@@ -37,8 +37,9 @@ static ModelWork workOf(const proto::Manifest &manifest) {
       bitsPerWeight(*StorageFormat::parse(manifest.target().dtype()),
                     work.hiddenSize) /
       8;
-  work.bytesPerKeyValue =
-      static_cast<double>(artifact::dtypeBytes(manifest.kv_cache().dtype()));
+  work.bytesPerKeyValue = static_cast<double>(artifact::keyValueBytes(
+                              manifest.kv_cache().dtype(), model.head_dim())) /
+                          model.head_dim();
   return work;
 }
 

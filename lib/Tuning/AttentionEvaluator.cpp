@@ -89,6 +89,8 @@ private:
   prepare(const AttentionPayload &payload,
           std::vector<AttentionSchedule> schedules);
   uint64_t layerBytes(int64_t cacheBlocks) const;
+  /// Of queries, or results, of a step.
+  uint64_t rowsBytes(AttentionElement element) const;
   Step makeStep(const AttentionPayload &payload, int64_t stepLayers) const;
   double run(SandwichPhaseFunction function, Step &step, size_t repetitions);
 
@@ -111,15 +113,11 @@ int64_t blocksOf(const AttentionPayload &payload) {
          divideUp<int64_t>(payload.positions, SANDWICH_KV_BLOCK_TOKENS);
 }
 
-int64_t bytesOf(AttentionElement element) {
-  return element == AttentionElement::F32 ? 4 : 2;
-}
-
-/// Numbers between -1 and 1.
-void fillRandom(std::byte *data, uint64_t elements, AttentionElement element) {
+/// Numbers between -1 and 1; of integers, also what is a scale.
+void fillRandom(std::byte *data, uint64_t bytes, AttentionElement element) {
   std::minstd_rand random(1);
   auto fill = [&](auto *numbers, auto convert) {
-    for (uint64_t i = 0; i < elements; ++i)
+    for (uint64_t i = 0; i < bytes / sizeof(*numbers); ++i)
       numbers[i] = convert(static_cast<float>(random()) / (1u << 30) - 1);
   };
   switch (element) {
@@ -135,6 +133,13 @@ void fillRandom(std::byte *data, uint64_t elements, AttentionElement element) {
     fill(reinterpret_cast<_Float16 *>(data),
          [](float value) { return static_cast<_Float16>(value); });
     break;
+  case AttentionElement::Int8:
+    // As a scale, 2^-7 to 2^-6.
+    fill(reinterpret_cast<uint32_t *>(data), [](float value) {
+      constexpr uint32_t mantissa = 0x7fffff;
+      return 0x3c000000 | (std::bit_cast<uint32_t>(value) & mantissa);
+    });
+    break;
   }
 }
 
@@ -144,10 +149,16 @@ void fillRandom(std::byte *data, uint64_t elements, AttentionElement element) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+uint64_t AttentionPrograms::rowsBytes(AttentionElement element) const {
+  return static_cast<uint64_t>(options.maxTokens * shape.cacheHeads *
+                               shape.group *
+                               bytesOfHead(element, shape.headDim));
+}
+
 uint64_t AttentionPrograms::layerBytes(int64_t cacheBlocks) const {
   return static_cast<uint64_t>(cacheBlocks * SANDWICH_KV_BLOCK_TOKENS * 2 *
-                               shape.cacheHeads * shape.headDim *
-                               bytesOf(shape.cache));
+                               shape.cacheHeads *
+                               bytesOfHead(shape.cache, shape.headDim));
 }
 
 Status AttentionPrograms::allocate() {
@@ -179,7 +190,7 @@ Status AttentionPrograms::allocate() {
                                        AnonymousMemory::Fill::Wholly));
   // What is random once is random enough.
   const uint64_t piece = std::min<uint64_t>(cache.size(), uint64_t(4) << 20);
-  fillRandom(cache.data(), piece / bytesOf(shape.cache), shape.cache);
+  fillRandom(cache.data(), piece, shape.cache);
   for (uint64_t at = piece; at < cache.size(); at += piece)
     std::memcpy(cache.data() + at, cache.data(),
                 std::min(piece, cache.size() - at));
@@ -191,11 +202,8 @@ uint64_t AttentionPrograms::workspaceBytes(const AttentionSchedule &schedule,
                                            uint64_t &destination,
                                            uint64_t &partialSums) const {
   constexpr uint64_t line = 64;
-  const auto rowElements =
-      static_cast<uint64_t>(options.maxTokens * channels());
-  destination = roundUp(rowElements * bytesOf(shape.query), line);
-  partialSums =
-      destination + roundUp(rowElements * bytesOf(shape.result), line);
+  destination = roundUp(rowsBytes(shape.query), line);
+  partialSums = destination + roundUp(rowsBytes(shape.result), line);
   if (schedule.split == 1)
     return partialSums;
   const uint64_t heads = shape.cacheHeads * shape.group;
@@ -420,7 +428,7 @@ AttentionPrograms::prepare(const AttentionPayload &payload,
     SANDWICH_ASSIGN_OR_RETURN(
         workspace,
         AnonymousMemory::allocate(bytes, "the workspace of measurements"));
-    fillRandom(workspace.data(), options.maxTokens * channels(), shape.query);
+    fillRandom(workspace.data(), rowsBytes(shape.query), shape.query);
   }
   return functions;
 }

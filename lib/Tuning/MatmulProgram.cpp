@@ -137,7 +137,7 @@ int64_t MatmulProgram::cacheBytes() const {
     return 0;
   const int64_t blocks = divideUp<int64_t>(maxRows, SANDWICH_KV_BLOCK_TOKENS);
   return blocks * SANDWICH_KV_BLOCK_TOKENS * layers * 2 * epilogue.cacheHeads *
-         shape.columnUnit * (epilogue.cache == AttentionElement::F32 ? 4 : 2);
+         bytesOfHead(epilogue.cache, shape.columnUnit);
 }
 
 WeightPiece sandwich::weightPiece(const MatmulProgram &program, int64_t number,

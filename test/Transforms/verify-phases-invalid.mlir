@@ -676,7 +676,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
     %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
       schedules(<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [8, 1, 4], tiles = 8>>)
       : tensor<?x1024xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x1024xf32>
-    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: tiles of attention of its phase would keep 998464 bytes there, at most 786432 are accepted}}
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: tiles of attention of its phase would keep 998976 bytes there, at most 786432 are accepted}}
     %b = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
       schedules(<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [8, 1, 4], tiles = 4, instructions = X86_AVX512_BF16>>)
       : tensor<?x1024xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x1024xf32>

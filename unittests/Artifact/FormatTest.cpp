@@ -283,8 +283,10 @@ TEST(Format, ChecksTheKVCache) {
   };
   using Cache = proto::KVCache;
   EXPECT_EQ(errorFor([](Cache &c) { c.set_dtype("i8"); }),
-            "kv_cache.dtype is \"i8\"; \"f32\", \"bf16\" and \"f16\" are "
-            "accepted");
+            "kv_cache.dtype is \"i8\"; \"f32\", \"bf16\", \"f16\" and \"int8\" "
+            "are accepted");
+  // Its keys and values have scales.
+  EXPECT_EQ(errorFor([](Cache &c) { c.set_dtype("int8"); }), "@@");
   EXPECT_EQ(errorFor([](Cache &c) { c.set_block_tokens(0); }),
             "kv_cache.block_tokens is 0, and this version of Sandwich uses 16; "
             "compile the model again");

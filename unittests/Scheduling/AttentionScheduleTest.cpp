@@ -92,6 +92,14 @@ TEST(AttentionSchedule, MultipliesByInstructionsThatThereAre) {
             "X86_AMX_BF16_12x32 needs a multiple of 16 rows");
 }
 
+TEST(AttentionSchedule, HeadsHaveBytes) {
+  EXPECT_EQ(bytesOfHead(AttentionElement::F32, 80), 320);
+  EXPECT_EQ(bytesOfHead(AttentionElement::BF16, 80), 160);
+  EXPECT_EQ(bytesOfHead(AttentionElement::F16, 80), 160);
+  // With a scale in f32.
+  EXPECT_EQ(bytesOfHead(AttentionElement::Int8, 80), 84);
+}
+
 TEST(AttentionSchedule, FitsItsOperation) {
   AttentionShape shape{.cacheHeads = 2,
                        .group = 6,
@@ -111,7 +119,10 @@ TEST(AttentionSchedule, FitsItsOperation) {
   EXPECT_EQ(reasonOf(verify(AttentionSchedule(), shape)), "");
   shape.cache = AttentionElement::F16;
   EXPECT_EQ(reasonOf(verify(schedule, shape)),
-            "X86_AVX512_BF16 needs a cache of bf16");
+            "X86_AVX512_BF16 needs a cache of bf16 or int8");
+  shape.cache = AttentionElement::Int8;
+  shape.headDim = 48;
+  EXPECT_EQ(reasonOf(verify(schedule, shape)), "");
   AttentionSchedule rows;
   rows.decode.rows = 4;
   EXPECT_EQ(reasonOf(verify(rows, shape)),

@@ -200,8 +200,8 @@ TEST_F(ScheduleDatabaseTest, KeepsEpilogues) {
                            .bias = bias,
                            .feedsMatmuls = !bias,
                            .contiguousResult = bias});
-  for (AttentionElement cache :
-       {AttentionElement::F32, AttentionElement::BF16, AttentionElement::F16})
+  for (AttentionElement cache : {AttentionElement::F32, AttentionElement::BF16,
+                                 AttentionElement::F16, AttentionElement::Int8})
     for (bool headNorms : {false, true})
       epilogues.push_back({.kind = Epilogue::RotateAppendKV,
                            .cacheHeads = 7,
@@ -628,10 +628,21 @@ TEST_F(ScheduleDatabaseTest, RefusesAttentionThatCannotRun) {
       errorWith([](AttentionKey &key, AttentionTable &) { key.threads = 0; }),
       "line 5: attention[0].key: threads is 0, not between 1 and "
       "1099511627776");
+  EXPECT_EQ(
+      errorWith([](AttentionKey &key, AttentionTable &) {
+        key.shape.cache = AttentionElement::F32;
+      }),
+      "line 5: attention[0]: X86_AVX512_BF16 needs a cache of bf16 or int8");
   EXPECT_EQ(errorWith([](AttentionKey &key, AttentionTable &) {
-              key.shape.cache = AttentionElement::F32;
+              key.shape.cache = AttentionElement::Int8;
             }),
-            "line 5: attention[0]: X86_AVX512_BF16 needs a cache of bf16");
+            "");
+  EXPECT_EQ(
+      errorWith([](AttentionKey &key, AttentionTable &) {
+        key.shape.query = AttentionElement::Int8;
+      }),
+      "line 5: attention[0].key: query_type is 'int8', which only a cache "
+      "is");
   EXPECT_EQ(errorWith([](AttentionKey &, AttentionTable &table) {
               table.front().schedule.tiles = 65;
             }),

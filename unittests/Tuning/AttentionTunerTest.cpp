@@ -88,8 +88,8 @@ TEST_F(AttentionTunerTest, StopsWhenItIsTold) {
 TEST_F(AttentionTunerTest, MeasuresAllElements) {
   Result<Target> host = getTarget("host");
   ASSERT_TRUE(host);
-  for (AttentionElement cache :
-       {AttentionElement::F32, AttentionElement::BF16, AttentionElement::F16})
+  for (AttentionElement cache : {AttentionElement::F32, AttentionElement::BF16,
+                                 AttentionElement::F16, AttentionElement::Int8})
     for (AttentionElement result :
          {AttentionElement::F32, AttentionElement::BF16}) {
       const AttentionShape own{.cacheHeads = 1,

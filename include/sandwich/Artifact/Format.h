@@ -130,9 +130,10 @@ const proto::Phase *findPhase(const proto::Manifest &manifest,
 const proto::File *findFile(const proto::Manifest &manifest,
                             std::string_view name);
 
-/// Bytes of one element of `dtype` ("f32", "bf16", "f16"), or 0 if there is no
-/// such type.
-uint64_t dtypeBytes(std::string_view dtype);
+/// Bytes of a key, or a value, of a head of `headDim` channels in a KV cache of
+/// `dtype` ("f32", "bf16", "f16", or "int8", with its scale), or 0 if there is
+/// no such type.
+uint64_t keyValueBytes(std::string_view dtype, uint64_t headDim);
 
 } // namespace sandwich::artifact
 

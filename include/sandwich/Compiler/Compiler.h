@@ -67,7 +67,8 @@ struct CompileOptions {
   /// in groups as long as the weight's, where the target has instructions for
   /// that; or "float".
   std::string activations = "int8";
-  /// Of the KV cache: "bf16", "f16" or "f32". By default what `inputIR` has;
+  /// Of the KV cache: "bf16", "f16", "f32", or "int8", for heads of a multiple
+  /// of 4 channels. By default what `inputIR` has;
   /// without it "f32" where the weights are, else "f16" for a checkpoint that
   /// stores the projections of keys and values so, and "bf16" for others.
   std::optional<std::string> kvDtype;

@@ -33,6 +33,8 @@ extern "C" {
 
 /** Tokens in one block of the paged KV cache. */
 #define SANDWICH_KV_BLOCK_TOKENS 16
+/** The f32 that the channels of a head's key, or value, of int8 share. */
+#define SANDWICH_KV_SCALE_BYTES 4
 
 /** The largest team of threads. */
 #define SANDWICH_MAX_THREADS 1024
@@ -181,7 +183,8 @@ typedef struct SandwichPlan {
 typedef enum SandwichElementType {
   SANDWICH_ELEMENT_F32 = 1,
   SANDWICH_ELEMENT_BF16 = 2,
-  SANDWICH_ELEMENT_F16 = 3
+  SANDWICH_ELEMENT_F16 = 3,
+  SANDWICH_ELEMENT_INT8 = 4
 } SandwichElementType;
 
 #ifdef __cplusplus

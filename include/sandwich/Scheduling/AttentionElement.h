@@ -15,12 +15,17 @@
 
 namespace sandwich {
 
-/// Elements of the KV cache, and of what attention reads and writes beside it.
-enum class AttentionElement : uint8_t { F32, BF16, F16 };
+/// Elements of the KV cache, and of what attention reads and writes beside it,
+/// which is not of integers.
+enum class AttentionElement : uint8_t { F32, BF16, F16, Int8 };
 
-/// `f32`, `bf16` or `f16`.
+/// `f32`, `bf16`, `f16` or `int8`.
 std::string_view name(AttentionElement element);
 std::optional<AttentionElement> attentionElementNamed(std::string_view name);
+
+/// Bytes of a key or a value of a head in a KV cache of `element`, with its
+/// scale if it has one.
+int64_t bytesOfHead(AttentionElement element, int64_t headDim);
 
 } // namespace sandwich
 

@@ -46,10 +46,12 @@ constexpr uint64_t attentionMatrixBytes(uint64_t queries, uint64_t headDim) {
                     2 * 16 * sizeof(float));
 }
 /// Bytes of `blocks` blocks of keys and values, and of the weights that
-/// `queries` queries give them, in bf16 for matrix instructions.
+/// `queries` queries give them, in bf16 for matrix instructions, beside the
+/// scales that those of int8 have.
 constexpr uint64_t attentionPackedBytes(uint64_t queries, uint64_t blocks,
                                         uint64_t headDim) {
-  return blocks * 16 * (2 * headDim + queries) * sizeof(uint16_t);
+  return blocks * 16 *
+         ((2 * headDim + queries) * sizeof(uint16_t) + 2 * sizeof(float));
 }
 /// The most for scores, for what is packed, and for queries of several tokens,
 /// which the schedules of one table share.

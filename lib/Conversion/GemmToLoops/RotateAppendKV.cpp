@@ -124,20 +124,31 @@ void HeadWriter::writeQueries(Value head, Value column) {
 void HeadWriter::writeKeys(Value head, Value column) {
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
     CacheWriter::Place place = cache.locate(op.getSlots(), token(row));
+    // A whole key is rotated in the place of its sums, which nothing reads
+    // again.
+    auto store = [&](Value first, Value channels) {
+      if (cache.storesParts())
+        cache.storeKeyPart(place, head, first, channels);
+      else
+        b.storeVector(channels, op.getSums(), {row, b.add(column, first)});
+    };
     rotate(row, column, op.getKeyNormAttr(),
            [&](Value first, Value lower, Value upper) {
-             cache.storeKey(place, head, first, lower);
-             cache.storeKey(place, head, b.add(first, headDim / 2), upper);
+             store(first, lower);
+             store(b.add(first, headDim / 2), upper);
            });
+    if (!cache.storesParts())
+      cache.storeKey(place, head, [&](Value first, int64_t width) {
+        return b.loadVector(op.getSums(), {row, b.add(column, first)}, width);
+      });
   });
 }
 
 void HeadWriter::writeValues(Value head, Value column) {
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
     CacheWriter::Place place = cache.locate(op.getSlots(), token(row));
-    b.forVectors(headDim, [&](Value first, int64_t width) {
-      cache.storeValue(place, head, first,
-                       loadBiased(row, column, first, width));
+    cache.storeValue(place, head, [&](Value first, int64_t width) {
+      return loadBiased(row, column, first, width);
     });
   });
 }

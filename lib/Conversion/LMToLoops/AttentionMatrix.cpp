@@ -50,6 +50,10 @@ AttentionMatrixBuilder::AttentionMatrixBuilder(
   weights = allocate(8, {tile.rows, tokens}, bf16);
   keys = allocate(9, {tokens * headDim}, bf16);
   values = allocate(10, {tokens * headDim}, bf16);
+  if (cacheType.hasScales()) {
+    keyScales = allocate(11, {tokens}, f32);
+    valueScales = allocate(12, {tokens}, f32);
+  }
 }
 
 Value AttentionMatrixBuilder::firstRowOf(const TileRows &rows) {
@@ -77,7 +81,17 @@ Value AttentionMatrixBuilder::elementOf(const Packing &packing, Value k,
   return b.add(b.add(step, tile), b.add(pairs, inTile));
 }
 
-/// Channels are in pairs as they are in the cache.
+/// A vector of a block's keys or values as bf16.
+Value AttentionMatrixBuilder::loadPacked(Value cacheBlock, Value head,
+                                         int64_t part, Value offset) {
+  Value place[] = {cacheBlock, layer, head, b.index(part), offset};
+  auto type = VectorType::get({vectorWidth}, b.getBF16Type());
+  if (cacheType.getElementType().isBF16())
+    return vector::LoadOp::create(b, type, cache, place);
+  return arith::TruncFOp::create(b, type, b.loadVector(cache, place));
+}
+
+/// Channels are in pairs, which bf16 keys are in the cache.
 void AttentionMatrixBuilder::packKeys(Value cacheBlock, Value head,
                                       Value block) {
   auto type = VectorType::get({pair * blockTokens}, b.getBF16Type());
@@ -85,9 +99,15 @@ void AttentionMatrixBuilder::packKeys(Value cacheBlock, Value head,
       b.mul(b.div(block, tile.keyBlocks), kernels.scores.columns * headDim);
   Value column = b.mul(b.rem(block, tile.keyBlocks), blockTokens);
   b.forLoop(zero, b.index(headDim), pair, [&](Value channel) {
-    Value keyPair = vector::LoadOp::create(
-        b, type, cache,
-        ValueRange{cacheBlock, layer, head, zero, b.mul(channel, blockTokens)});
+    Value offset = b.mul(channel, blockTokens);
+    Value keyPair;
+    if (cacheType.getKeyChannelsTogether() == pair)
+      keyPair = vector::LoadOp::create(
+          b, type, cache, ValueRange{cacheBlock, layer, head, zero, offset});
+    else
+      keyPair = vector::InterleaveOp::create(
+          b, loadPacked(cacheBlock, head, 0, offset),
+          loadPacked(cacheBlock, head, 0, b.add(offset, blockTokens)));
     vector::StoreOp::create(b, keyPair, keys,
                             b.add(panel, elementOf(packing, channel, column)));
   });
@@ -100,7 +120,6 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
                                         Value block, Value tokens) {
   const int64_t columns = kernels.values.columns;
   const int64_t panel = tile.chunk * blockTokens * columns;
-  auto type = VectorType::get({blockTokens}, b.getBF16Type());
   Value last = b.sub(tokens, b.index(1));
   b.forLoop(zero, b.index(blockTokens), pair, [&](Value token) {
     Value places[pair];
@@ -108,11 +127,8 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
       places[i] = b.mul(b.min(b.add(token, i), last), headDim);
     Value row = b.add(b.mul(block, blockTokens), token);
     for (int64_t channel = 0; channel < headDim; channel += vectorWidth) {
-      auto load = [&](Value place) -> Value {
-        return vector::LoadOp::create(b, type, cache,
-                                      ValueRange{cacheBlock, layer, head,
-                                                 b.index(1),
-                                                 b.add(place, channel)});
+      auto load = [&](Value place) {
+        return loadPacked(cacheBlock, head, 1, b.add(place, channel));
       };
       Value element = elementOf(valuesPacking, row, b.index(channel % columns));
       Value both =
@@ -121,6 +137,19 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
                               b.add(element, channel / columns * panel));
     }
   });
+}
+
+/// Where no value was written, the scale is 0, so that a weight of zero stays
+/// zero. The scores of such keys are masked.
+void AttentionMatrixBuilder::packScales(Value cacheBlock, Value head,
+                                        Value block, Value tokens) {
+  Value column = b.mul(block, blockTokens);
+  b.storeVector(loadScales(cacheBlock, head, 0), keyScales, column);
+  Value written = vector::CreateMaskOp::create(
+      b, VectorType::get({blockTokens}, b.getI1Type()), tokens);
+  Value scales = arith::SelectOp::create(
+      b, written, loadScales(cacheBlock, head, 1), b.splat(0));
+  b.storeVector(scales, valueScales, column);
 }
 
 void AttentionMatrixBuilder::readChunk(const ChunkValues &chunk) {
@@ -134,6 +163,8 @@ void AttentionMatrixBuilder::readChunk(const ChunkValues &chunk) {
     Value tokens = b.sub(chunk.positions, b.mul(number, blockTokens));
     packKeys(cacheBlock, chunk.head, block);
     packValues(cacheBlock, chunk.head, block, tokens);
+    if (cacheType.hasScales())
+      packScales(cacheBlock, chunk.head, block, tokens);
   });
 }
 
@@ -194,9 +225,10 @@ void AttentionMatrixBuilder::multiply(const MicroKernel &kernel, Value input,
 /// few cache lines arrive while it is computed.
 void AttentionMatrixBuilder::prefetchNextChunk(Value number, Value block) {
   const int64_t products = llvm::divideCeil(tile.chunk, tile.keyBlocks);
-  const int64_t lineElements = cacheLineBytes / sizeof(uint16_t);
-  const int64_t lines =
-      llvm::divideCeil(blockTokens * headDim / lineElements, products);
+  const int64_t lineElements =
+      8 * cacheLineBytes / cacheType.getElementType().getIntOrFloatBitWidth();
+  const int64_t elements = cast<MemRefType>(cache.getType()).getDimSize(4);
+  const int64_t lines = llvm::divideCeil(elements / lineElements, products);
   Value first = b.mul(b.div(block, tile.keyBlocks), lines * lineElements);
   Value begin = b.add(current->firstBlock, tile.chunk);
   Value end =
@@ -226,6 +258,22 @@ void AttentionMatrixBuilder::computeScores(const TileRows &rows, Value blocks) {
     prefetchNextChunk(rows.tile, block);
     multiply(kernels.scores, queries, firstRowOf(rows), b.index(headDim), keys,
              b.mul(column, headDim), scores, zero, column, overwrite);
+    if (keyScales)
+      scaleScores(block);
+  });
+}
+
+/// Of the keys from `block` on that were multiplied at once.
+void AttentionMatrixBuilder::scaleScores(Value block) {
+  SmallVector<Value> columns, scales;
+  for (int64_t i = 0; i < tile.keyBlocks; ++i) {
+    columns.push_back(b.mul(b.add(block, i), blockTokens));
+    scales.push_back(b.loadVector(keyScales, columns.back()));
+  }
+  b.forLoop(zero, b.index(tile.rows), 1, [&](Value row) {
+    for (auto [column, scale] : llvm::zip_equal(columns, scales))
+      b.storeVector(b.mulf(b.loadVector(scores, {row, column}), scale), scores,
+                    {row, column});
   });
 }
 
@@ -340,15 +388,17 @@ void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens,
     Value row = b.add(firstRow, number);
     Value largest = b.loadScalar(maxima, {rows.tile, number});
     Value offset = b.broadcast(b.mulf(largest, b.constant(-scale)));
-    Value total =
-        b.forLoop(zero, tokens, vectorWidth, b.loadVector(totals, {row, zero}),
-                  [&](Value column, ValueRange carried) {
-                    Value weight =
-                        exp2(b.fma(b.loadVector(scores, {number, column}),
-                                   b.splat(scale), offset));
-                    b.storeVector(weight, weights, {number, column});
-                    return SmallVector<Value>{b.addf(carried[0], weight)};
-                  })[0];
+    Value total = b.forLoop(
+        zero, tokens, vectorWidth, b.loadVector(totals, {row, zero}),
+        [&](Value column, ValueRange carried) {
+          Value weight = exp2(b.fma(b.loadVector(scores, {number, column}),
+                                    b.splat(scale), offset));
+          Value scaled = weight;
+          if (valueScales)
+            scaled = b.mulf(weight, b.loadVector(valueScales, column));
+          b.storeVector(scaled, weights, {number, column});
+          return SmallVector<Value>{b.addf(carried[0], weight)};
+        })[0];
     b.storeVector(total, totals, {row, zero});
   });
 }

@@ -28,15 +28,16 @@ StreamingSoftmaxBuilder::StreamingSoftmaxBuilder(LoopBuilder &builder,
                                                  AttentionOp op)
     : b(builder), program(program), op(op), cache(op.getKvCache()),
       layer(op.getLayer()), zero(builder.index(0)),
-      headDim(op.getShape().headDim) {}
+      cacheType(getKVCacheType(cache.getType())),
+      headDim(cacheType.getHeadDim()) {}
 
 AttentionTileBuilder::AttentionTileBuilder(LoopBuilder &builder,
                                            const ProgramContext &program,
                                            AttentionOp op)
     : StreamingSoftmaxBuilder(builder, program, op),
       lineElements(8 * cacheLineBytes /
-                   cast<MemRefType>(cache.getType()).getElementTypeBitWidth()),
-      together(getKVCacheType(cache.getType()).getKeyChannelsTogether()) {}
+                   cacheType.getElementType().getIntOrFloatBitWidth()),
+      together(cacheType.getKeyChannelsTogether()) {}
 
 //===----------------------------------------------------------------------===//
 // Shapes and memory
@@ -49,9 +50,8 @@ void AttentionTileBuilder::setShape(const AttentionTile &tile, int64_t kept,
   shape.blocks = tile.keyBlocks;
   shape.chunk = tile.chunk;
   shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
-  shape.evenAndOdd =
-      cast<MemRefType>(cache.getType()).getElementType().isBF16() &&
-      headDim % (2 * vectorWidth) == 0 && shape.valueVectors > 1;
+  shape.evenAndOdd = cacheType.getElementType().isBF16() &&
+                     headDim % (2 * vectorWidth) == 0 && shape.valueVectors > 1;
   if (shape.evenAndOdd)
     shape.valueVectors -= shape.valueVectors % 2;
   streams = reads;
@@ -129,6 +129,23 @@ void StreamingSoftmaxBuilder::prefetch(Value block, Value head, int64_t part,
                              {block, layer, head, b.index(part), offset},
                              /*isWrite=*/false, locality,
                              /*isDataCache=*/true);
+}
+
+Value StreamingSoftmaxBuilder::loadScales(Value block, Value head,
+                                          int64_t part) {
+  auto bytes =
+      VectorType::get({blockTokens * KVCacheType::scaleBytes}, b.getI8Type());
+  Value loaded =
+      vector::LoadOp::create(b, bytes, cache,
+                             ValueRange{block, layer, head, b.index(part),
+                                        b.index(cacheType.getScalesOffset())});
+  return vector::BitCastOp::create(
+      b, VectorType::get({blockTokens}, b.getF32Type()), loaded);
+}
+
+void StreamingSoftmaxBuilder::prefetchScales(Value block, Value head,
+                                             int64_t part) {
+  prefetch(block, head, part, b.index(cacheType.getScalesOffset()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,6 +236,13 @@ void AttentionTileBuilder::computeScores(const TileRows &rows, Value firstBlock,
                     }
                     return next;
                   });
+    SmallVector<Value> scales;
+    if (cacheType.hasScales()) {
+      for (Value cacheBlock : cacheBlocks)
+        scales.push_back(loadScales(cacheBlock, rows.head, 0));
+      for (Value nextBlock : nextBlocks)
+        prefetchScales(nextBlock, rows.nextHead, 0);
+    }
     for (int64_t i = 0; i < stride; ++i) {
       // Added in pairs.
       for (int64_t width = shape.parts / 2; width > 0; width /= 2)
@@ -226,6 +250,8 @@ void AttentionTileBuilder::computeScores(const TileRows &rows, Value firstBlock,
           products[i + part * stride] =
               b.addf(products[i + part * stride],
                      products[i + (part + width) * stride]);
+      if (!scales.empty())
+        products[i] = b.mulf(products[i], scales[i % shape.blocks]);
       Value column = b.mul(b.add(block, i % shape.blocks), blockTokens);
       b.storeVector(products[i], scores, {b.index(i / shape.blocks), column});
     }
@@ -263,6 +289,15 @@ void AttentionTileBuilder::weighScores(const TileRows &rows, Value firstBlock,
     b.storeScalar(b.reduceMax(largest[0]), chunkMaxima, row);
   });
 
+  // By the scales of the values that they weigh.
+  auto scaleWeights = [&](Value weights, Value column) {
+    if (!cacheType.hasScales())
+      return weights;
+    Value number = b.add(firstBlock, b.div(column, blockTokens));
+    return b.mulf(weights,
+                  loadScales(loadBlock(rows.segment, number), rows.head, 1));
+  };
+
   // All rows in one vector.
   Value before = b.loadVector(maxima, {rows.tile, zero});
   Value after = b.maxf(before, b.loadVector(chunkMaxima, zero));
@@ -273,14 +308,14 @@ void AttentionTileBuilder::weighScores(const TileRows &rows, Value firstBlock,
     Value largest = b.broadcast(b.loadScalar(maxima, {rows.tile, row}));
     Value factor = b.broadcast(b.loadScalar(factors, row));
     Value total = b.mulf(b.loadVector(totals, {rows.tile, row, zero}), factor);
-    total = b.forLoop(zero, tokens, vectorWidth, total,
-                      [&](Value column, ValueRange carried) {
-                        Value score = b.loadVector(scores, {row, column});
-                        Value weight =
-                            math::ExpOp::create(b, b.subf(score, largest));
-                        b.storeVector(weight, scores, {row, column});
-                        return SmallVector<Value>{b.addf(carried[0], weight)};
-                      })[0];
+    total = b.forLoop(
+        zero, tokens, vectorWidth, total,
+        [&](Value column, ValueRange carried) {
+          Value score = b.loadVector(scores, {row, column});
+          Value weight = math::ExpOp::create(b, b.subf(score, largest));
+          b.storeVector(scaleWeights(weight, column), scores, {row, column});
+          return SmallVector<Value>{b.addf(carried[0], weight)};
+        })[0];
     b.storeVector(total, totals, {rows.tile, row, zero});
   });
 }
@@ -303,8 +338,11 @@ void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
         Value cacheBlock = loadBlock(rows.segment, number);
         // Of the next head, or of the next chunk.
         Value nextBlock;
-        if (streams)
+        if (streams) {
           nextBlock = loadNextBlock(rows, number);
+          if (cacheType.hasScales())
+            prefetchScales(nextBlock, rows.nextHead, 1);
+        }
         // Slots beyond the last position may hold no numbers: not even zero
         // times them is zero.
         Value rest = b.sub(rows.positions, b.mul(number, blockTokens));

@@ -92,6 +92,11 @@ protected:
   /// (`part` 0) or values (1); `locality` 3 is for the nearest cache.
   void prefetch(mlir::Value block, mlir::Value head, int64_t part,
                 mlir::Value offset, unsigned locality = 3);
+  /// The f32 scales of a block's keys (`part` 0) or values (1) of a head, whose
+  /// cache has some: of its tokens in one vector.
+  mlir::Value loadScales(mlir::Value block, mlir::Value head, int64_t part);
+  /// Asks for them.
+  void prefetchScales(mlir::Value block, mlir::Value head, int64_t part);
   /// Memory on the stack, by its place among that of one builder.
   mlir::Value allocate(unsigned place, llvm::ArrayRef<int64_t> dimensions,
                        mlir::Type type);
@@ -105,6 +110,7 @@ protected:
   const ProgramContext &program;
   AttentionOp op;
   mlir::Value cache, layer, zero;
+  KVCacheType cacheType;
   int64_t headDim;
 };
 
@@ -171,7 +177,8 @@ private:
 
   /// [tiles, rows, head_dim] queries times the scale.
   mlir::Value queries;
-  /// [rows, positions of a chunk] scores, then their exponentials.
+  /// [rows, positions of a chunk] scores, then their exponentials, times the
+  /// scales of values where there are any.
   mlir::Value scores;
   /// [tiles, rows, head_dim] weighted sums of values (see `evenAndOdd`).
   mlir::Value sums;
@@ -187,7 +194,8 @@ private:
 };
 
 /// Multiplies bf16 by micro-kernels for matrices: keys and values of a chunk
-/// are packed once for all tiles that add it.
+/// are packed once for all tiles that add it. Integers are packed as they are,
+/// which bf16 holds exactly; scores and weights are multiplied by their scales.
 class AttentionMatrixBuilder final : public StreamingSoftmaxBuilder {
 public:
   AttentionMatrixBuilder(LoopBuilder &builder, const ProgramContext &program,
@@ -204,8 +212,12 @@ private:
   mlir::Value wholeBlocks(mlir::Value blocks);
   mlir::Value elementOf(const Packing &packing, mlir::Value k,
                         mlir::Value column);
+  mlir::Value loadPacked(mlir::Value cacheBlock, mlir::Value head, int64_t part,
+                         mlir::Value offset);
   void packKeys(mlir::Value cacheBlock, mlir::Value head, mlir::Value block);
   void packValues(mlir::Value cacheBlock, mlir::Value head, mlir::Value block,
+                  mlir::Value tokens);
+  void packScales(mlir::Value cacheBlock, mlir::Value head, mlir::Value block,
                   mlir::Value tokens);
   void multiply(const MicroKernel &kernel, mlir::Value input,
                 mlir::Value firstRow, mlir::Value k, mlir::Value packed,
@@ -213,6 +225,7 @@ private:
                 mlir::Value sumsColumn, mlir::Value accumulate);
   void prefetchNextChunk(mlir::Value number, mlir::Value block);
   void computeScores(const TileRows &rows, mlir::Value blocks);
+  void scaleScores(mlir::Value block);
   void maskScores(const TileRows &rows, mlir::Value firstPosition,
                   mlir::Value tokens);
   void findMaxima(mlir::Value tokens);
@@ -238,6 +251,9 @@ private:
   /// [chunk / key_blocks][head_dim / 2][16 * key_blocks][2] keys, and [head_dim
   /// / columns][tokens / 2][columns][2] values, both bf16 and one dimension.
   mlir::Value keys, values;
+  /// [positions of a chunk] what the integers of each key, and of each value,
+  /// count for; null where the cache has no scales.
+  mlir::Value keyScales, valueScales;
   /// [rows, positions of a chunk] scores, and their exponentials in bf16.
   mlir::Value scores, weights;
   /// [tiles * rows, head_dim] weighted sums of values.

@@ -150,15 +150,16 @@ static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
       [&](Value head) {
         forOwnRows(builder, program, op.getKey(), [&](Value row) {
           CacheWriter::Place place = cache.locate(op.getSlots(), row);
-          builder.forVectors(headDim, [&](Value first, int64_t width) {
-            Value channel = builder.add(builder.mul(head, headDim), first);
-            cache.storeKey(
-                place, head, first,
-                builder.loadVector(op.getKey(), {row, channel}, width));
-            cache.storeValue(
-                place, head, first,
-                builder.loadVector(op.getValue(), {row, channel}, width));
-          });
+          Value channel = builder.mul(head, headDim);
+          auto channelsOfRow = [&](Value buffer) {
+            return
+                [&builder, row, channel, buffer](Value first, int64_t width) {
+                  return builder.loadVector(
+                      buffer, {row, builder.add(channel, first)}, width);
+                };
+          };
+          cache.storeKey(place, head, channelsOfRow(op.getKey()));
+          cache.storeValue(place, head, channelsOfRow(op.getValue()));
         });
       });
 }

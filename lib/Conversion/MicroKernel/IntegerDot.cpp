@@ -8,6 +8,8 @@
 
 #include "IntegerDot.h"
 
+#include "sandwich/Dialect/Utils/IntegerRounding.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -349,15 +351,11 @@ private:
 } // namespace
 
 Value InputRounding::findLargest(Value row, Value firstK) {
-  // As integers, magnitudes are in the same order, and what is no number is
-  // beyond all.
-  Value magnitude = splat(0x7fffffff);
   Value largest =
       b.forLoop(b.index(0), b.index(piece.group), width, splat(0),
                 [&](Value k, ValueRange carried) -> SmallVector<Value> {
-                  Value bits = vector::BitCastOp::create(
-                      b, words, loadInput(row, b.add(firstK, k)));
-                  bits = arith::AndIOp::create(b, bits, magnitude);
+                  Value bits =
+                      magnitudeBits(b, loadInput(row, b.add(firstK, k)));
                   return {arith::MaxSIOp::create(b, carried.front(), bits)};
                 })
           .front();
@@ -367,24 +365,9 @@ Value InputRounding::findLargest(Value row, Value firstK) {
 }
 
 void InputRounding::writeGroup(Value number, Value row) {
-  constexpr float mostSteps = 127;
-  // Of less the inverse may be infinite: all numbers are 0.
-  constexpr float smallestNumber = 1e-36f;
   Value firstK = b.mul(number, piece.group);
-  Value largest = findLargest(row, firstK);
-  Value scale = b.mulf(largest, b.constant(1 / mostSteps));
-  Value isSome = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, largest,
-                                       b.constant(smallestNumber));
-  Value inverse = arith::SelectOp::create(
-      b, isSome, arith::DivFOp::create(b, b.constant(mostSteps), largest),
-      b.constant(0));
-  // The last bits of a number that is rounded so far up are an integer's, to
-  // the nearest, ties to even.
-  constexpr float roundingNumber = 3 << 22;
-  constexpr int32_t roundingBits = 0x4b400000;
-  static_assert(std::bit_cast<float>(roundingBits) == roundingNumber);
+  auto [scale, inverse] = scaleToInt8(b, findLargest(row, firstK));
   Value factor = b.broadcast(inverse, width);
-  Value addend = b.splat(roundingNumber, width);
   Value groupPlace =
       b.add(piece.place,
             b.mul(b.mul(number, packedGroupLength(piece.group)), piece.rows));
@@ -394,13 +377,12 @@ void InputRounding::writeGroup(Value number, Value row) {
       b.forLoop(b.index(0), b.index(piece.group), width, splat(0),
                 [&](Value k, ValueRange carried) -> SmallVector<Value> {
                   Value values = loadInput(row, b.add(firstK, k));
-                  Value integers = vector::BitCastOp::create(
-                      b, words, b.fma(values, factor, addend));
+                  Value integers = roundToIntegers(b, values, factor);
                   vector::StoreOp::create(
                       b, arith::TruncIOp::create(b, bytes, integers),
                       piece.packed, ValueRange{b.index(0), b.add(rowPlace, k)});
-                  integers =
-                      arith::SubIOp::create(b, integers, splat(roundingBits));
+                  integers = arith::SubIOp::create(b, integers,
+                                                   splat(integerRoundingBits));
                   return {arith::AddIOp::create(b, carried.front(), integers)};
                 })
           .front();

@@ -192,9 +192,10 @@ FailureOr<int64_t> getRanks(ModuleOp module) {
 
 /// The SandwichElementType of a cache's elements.
 int64_t elementTypeNumber(Type type) {
-  return type.isF32()    ? SANDWICH_ELEMENT_F32
-         : type.isBF16() ? SANDWICH_ELEMENT_BF16
-                         : SANDWICH_ELEMENT_F16;
+  return type.isF32()        ? SANDWICH_ELEMENT_F32
+         : type.isBF16()     ? SANDWICH_ELEMENT_BF16
+         : type.isInteger(8) ? SANDWICH_ELEMENT_INT8
+                             : SANDWICH_ELEMENT_F16;
 }
 
 /// Adds the SandwichPlan of `program`, so that the loader can see whether the

@@ -172,8 +172,12 @@ Value LoopBuilder::loadVector(Value buffer, ValueRange indices, int64_t width) {
       *this, VectorType::get({width}, element), buffer, indices);
   if (element.isF32())
     return loaded;
-  return arith::ExtFOp::create(*this, VectorType::get({width}, getF32Type()),
-                               loaded);
+  auto floats = VectorType::get({width}, getF32Type());
+  if (!element.isInteger(8))
+    return arith::ExtFOp::create(*this, floats, loaded);
+  Value integers =
+      arith::ExtSIOp::create(*this, floats.clone(getI32Type()), loaded);
+  return arith::SIToFPOp::create(*this, floats, integers);
 }
 
 std::pair<Value, Value>

@@ -3,6 +3,8 @@
 // RUN:   | FileCheck %s --check-prefix=F16
 // RUN: sed 's/x1x2x512xbf16/x1x2x512xf32/g' %s | sandwich-opt -gemm-dispatch -gemm-split-k -gemm-polymerize -gemm-to-loops \
 // RUN:   | FileCheck %s --check-prefix=F32
+// RUN: sed 's/x1x2x512xbf16/x1x2x576xi8/g' %s | sandwich-opt -gemm-dispatch -gemm-split-k -gemm-polymerize -gemm-to-loops \
+// RUN:   | FileCheck %s --check-prefix=INT8
 
 // Keys are scattered, in bf16 by pairs of channels 32 elements apart, else one by
 // one 16 elements apart, and values stored in rows. Both are
@@ -41,6 +43,31 @@
 // F32-NOT: arith.truncf
 // F32: vector.store %{{.*}} : memref<?x2x1x2x512xf32>, vector<1xf32>
 // F32: vector.store %{{.*}} : memref<?x2x1x2x512xf32>, vector<16xf32>
+
+// Of i8, a key is rotated in the place of its sums first; the largest magnitude of
+// its channels, which is NaN or infinite where one is, gives the scale, which is
+// stored behind the channels of all tokens.
+// INT8: vector.store %{{.*}} : memref<?x?xf32, {{.*}}>, vector<16xf32>
+// INT8: vector.store %{{.*}} : memref<?x?xf32, {{.*}}>, vector<16xf32>
+// INT8: %[[LARGEST:.*]] = vector.reduction <maxsi>, %{{.*}} : vector<16xi32> into i32
+// INT8: %[[F32:.*]] = arith.bitcast %[[LARGEST]] : i32 to f32
+// INT8: %[[SCALE:.*]] = arith.mulf %[[F32]]
+// INT8: arith.cmpf ogt, %[[F32]]
+// INT8: arith.divf %{{.*}}, %[[F32]]
+// INT8: %[[FINITE:.*]] = arith.cmpf olt, %[[F32]]
+// INT8: %[[STORED:.*]] = arith.select %[[FINITE]], %[[SCALE]], %{{.*}} : f32
+// INT8: vector.fma
+// INT8: %[[KEYS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
+// INT8: %[[KEY:.*]] = vector.extract_strided_slice %[[KEYS]] {offsets = [0], sizes = [1], strides = [1]}
+// INT8: vector.store %[[KEY]], %{{.*}} : memref<?x2x1x2x576xi8>, vector<1xi8>
+// INT8: %[[ONE:.*]] = vector.broadcast %[[STORED]] : f32 to vector<1xf32>
+// INT8: %[[BYTES:.*]] = vector.bitcast %[[ONE]] : vector<1xf32> to vector<4xi8>
+// INT8: %[[OFFSET:.*]] = arith.muli %{{.*}}, %c4
+// INT8: %[[PLACE:.*]] = arith.addi %[[OFFSET]], %c512
+// INT8: vector.store %[[BYTES]], %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[PLACE]]] : memref<?x2x1x2x576xi8>, vector<4xi8>
+// INT8: %[[VALUES:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
+// INT8: vector.store %[[VALUES]], %{{.*}} : memref<?x2x1x2x576xi8>, vector<16xi8>
+// INT8: vector.store %{{.*}} : memref<?x2x1x2x576xi8>, vector<4xi8>
 
 lm.weight @w : tensor<128x64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0
 func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,

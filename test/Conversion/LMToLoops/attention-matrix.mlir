@@ -2,6 +2,7 @@
 // RUN: sed 's/, instructions = X86_AVX512_BF16//' %s | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 | FileCheck %s --check-prefix=FMA
 // RUN: not sandwich-opt %s -lm-to-loops=target=x86-64-avx512 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: error: 'lm.attention' op {{.*}}X86_AVX512_BF16
+// RUN: sed 's/x1280xbf16/x1344xi8/g' %s | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 | FileCheck %s --check-prefix=INT8
 
 // Segments of several tokens by micro-kernels: 12 rows by two blocks of keys, and by
 // 16 channels of the values at a time, as 80 are no multiple of 32. Queries and
@@ -73,6 +74,30 @@
 // FMA: math.exp
 // FMA-NOT: call
 // FMA: return
+// Integers are packed as bf16, and their scales beside them, where none was written
+// 0 for a value; scores, and weights before they are rounded, are multiplied by them.
+// INT8-LABEL: func @attention
+// INT8-DAG: memref.alloca() {{.*}} : memref<5120xbf16>
+// INT8-DAG: memref.alloca() {{.*}} : memref<64xf32>
+// INT8: %[[KEY:.*]] = vector.load %{{.*}} : memref<?x2x2x2x1344xi8>, vector<16xi8>
+// INT8: %[[WIDE:.*]] = arith.extsi %[[KEY]] : vector<16xi8> to vector<16xi32>
+// INT8: %[[FLOAT:.*]] = arith.sitofp %[[WIDE]] : vector<16xi32> to vector<16xf32>
+// INT8: arith.truncf %[[FLOAT]] : vector<16xf32> to vector<16xbf16>
+// INT8: vector.interleave
+// INT8: %[[BYTES:.*]] = vector.load %{{.*}}, %c1280{{.*}}] : memref<?x2x2x2x1344xi8>, vector<64xi8>
+// INT8: %[[SCALES:.*]] = vector.bitcast %[[BYTES]] : vector<64xi8> to vector<16xf32>
+// INT8: vector.store %[[SCALES]], %[[KEYSCALES:.*]][%{{.*}}] : memref<64xf32>, vector<16xf32>
+// INT8: %[[WRITTEN:.*]] = arith.select %{{.*}} : vector<16xi1>, vector<16xf32>
+// INT8: vector.store %[[WRITTEN]], %[[VALUESCALES:.*]][%{{.*}}] : memref<64xf32>, vector<16xf32>
+// INT8: call @X86_AVX512_BF16_12x32_ld80(
+// INT8: vector.load %[[KEYSCALES]]
+// INT8: vector.load %[[KEYSCALES]]
+// INT8: arith.mulf
+// INT8: vector.load %[[VALUESCALES]]
+// INT8: %[[WEIGHT:.*]] = arith.mulf
+// INT8: arith.truncf %[[WEIGHT]] : vector<16xf32> to vector<16xbf16>
+// INT8: call @X86_AVX512_BF16_12x16_ld64_panel16(
+
 func.func @attention(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1280xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)

@@ -205,14 +205,26 @@ func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 4097, f32>)
 // -----
 
 // !lm.kv_cache (C2): elements are those attention reads.
-// expected-error @below {{(C2) elements must be f32, bf16 or f16}}
+// expected-error @below {{(C2) elements must be f32, bf16, f16 or i8}}
 func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f64>)
 
 // -----
 
 // !lm.kv_cache (C2): not even where they are as wide.
-// expected-error @below {{(C2) elements must be f32, bf16 or f16}}
+// expected-error @below {{(C2) elements must be f32, bf16, f16 or i8}}
 func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, i16>)
+
+// -----
+
+// !lm.kv_cache (C2): nor where they are integers of another kind.
+// expected-error @below {{(C2) elements must be f32, bf16, f16 or i8}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, si8>)
+
+// -----
+
+// !lm.kv_cache (C3): the scales of i8 lie in a cache line of their own.
+// expected-error @below {{(C3) head_dim must be a multiple of 4 beside i8}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 30, i8>)
 
 // -----
 
@@ -639,6 +651,16 @@ func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x500xf32>, %layer: inde
   // expected-error @below {{'lm.attention' op (C3) 'memref<?x1x1x2x500xf32>' is not the buffer of a !lm.kv_cache}}
   lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
     : memref<?x32xf32>, memref<?x1x1x2x500xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention (C2): of a buffer of i8, what scales take is no channel.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xi8>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op (C2) query channels must be a multiple of the cache's heads times head_dim}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xi8>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
   return
 }
 

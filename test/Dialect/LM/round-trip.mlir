@@ -114,10 +114,23 @@ func.func @caches(%q: tensor<?x32xf32>, %layer: index, %slots: tensor<?xi32>,
     // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>
     %bf16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>,
     // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>
-    %f16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>) {
+    %f16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>,
+    // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, i8>
+    %i8: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, i8>) {
   // CHECK: lm.append_kv {{.*}}, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>,
   lm.append_kv %q, %q to %bf16[%layer] slots %slots
     : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>, tensor<?xi32>
+  return
+}
+
+// A buffer of i8 has 16 scales of 4 bytes behind the channels of 16 tokens.
+
+// CHECK-LABEL: func @integer_cache_buffer
+func.func @integer_cache_buffer(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x576xi8>, %layer: index,
+                                %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %y: memref<?x32xf32>) {
+  // CHECK: lm.attention {{.*}} : memref<?x32xf32>, memref<?x1x1x2x576xi8>, memref<?x4xi32>, memref<?xi32> into
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 0.125 into %y
+    : memref<?x32xf32>, memref<?x1x1x2x576xi8>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
   return
 }
 

@@ -206,7 +206,7 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memre
 
 // #phase.program (C2): a cache holds numbers.
 // expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xi8>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xi16>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }

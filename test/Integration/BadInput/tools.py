@@ -26,7 +26,7 @@ class Usage(BadInputTest):
                 (["--target=x86-64-avx9"], "target"),
                 (["--dtype=f16"], "dtype"),
                 (["--dtype=int9"], "dtype"),
-                (["--kv-dtype=int8"], "kv-dtype"),
+                (["--kv-dtype=int7"], "kv-dtype"),
                 (["--emit=everything"], "emit"),
                 (["--tune=always"], "tune"),
                 (["--threads=two"], "threads"),

@@ -6,16 +6,17 @@
 
     check_logits.py MODEL_DIR ARTIFACT... [--tokens N] [--chunks 0,7,1]
                     [--pieces X] [--agree X] [--rounds-inputs GROUP]
-                    [--first-difference X]
+                    [--rounds-cache] [--first-difference X]
                     [limits of compare_logits.py]
 
 Every artifact takes the same N random tokens at once (0) and in pieces of the
 other lengths of --chunks; a piece of one token runs the decode phase. --pieces
 limits the difference of any logit between pieces and the whole, --agree that
 between the artifacts. With --rounds-inputs the reference rounds what it multiplies
-with weights to int8, in groups of so many channels, or "row". What lies between
-two integers may be rounded to either, after which all tokens differ, which the other
-limits are for; --first-difference limits that of the first tokens' logits.
+with weights to int8, in groups of so many channels, or "row"; with
+--rounds-cache the keys and values of each head. What lies between two integers may
+be rounded to either, after which all tokens differ, which the other limits are for;
+--first-difference limits that of the first tokens' logits.
 """
 import argparse
 import os
@@ -37,11 +38,13 @@ def main():
     parser.add_argument("--pieces", type=float)
     parser.add_argument("--agree", type=float)
     parser.add_argument("--rounds-inputs", metavar="GROUP")
+    parser.add_argument("--rounds-cache", action="store_true")
     parser.add_argument("--first-difference", type=float)
     compare_logits.add_limits(parser)
     arguments = parser.parse_args()
 
-    reference = Reference(arguments.model, arguments.rounds_inputs)
+    reference = Reference(arguments.model, arguments.rounds_inputs,
+                          arguments.rounds_cache)
     vocab = reference.config["vocab_size"]
     random = np.random.default_rng(1)
     ids = random.integers(vocab, size=arguments.tokens)

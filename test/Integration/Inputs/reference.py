@@ -46,17 +46,19 @@ def softmax(scores):
 
 def round_to_int8(x, group):
     """Rows of x in groups of so many channels, each with a scale of its own."""
-    groups = x.reshape(len(x), -1, group)
+    groups = x.reshape(-1, group)
     largest = np.abs(groups).max(-1, keepdims=True)
     scales = np.where(largest > 0, largest / 127, 1)
     return (np.rint(groups / scales) * scales).reshape(x.shape)
 
 
 class Reference:
-    def __init__(self, folder, rounds_inputs=None):
+    def __init__(self, folder, rounds_inputs=None, rounds_cache=False):
         """With `rounds_inputs`, "row" or the channels of a group, what weights
-        are multiplied with is rounded to int8."""
+        are multiplied with is rounded to int8; with `rounds_cache` the keys and
+        values of each head are."""
         self.rounds_inputs = rounds_inputs
+        self.rounds_cache = rounds_cache
         with open(os.path.join(folder, "config.json")) as file:
             self.config = json.load(file)
         self.tensors = {}
@@ -120,6 +122,9 @@ class Reference:
         queries = self.project(x, prefix, "q", self.heads, turn)
         keys = self.project(x, prefix, "k", self.kv_heads, turn)
         values = self.project(x, prefix, "v", self.kv_heads, None)
+        if self.rounds_cache:
+            keys = round_to_int8(keys, self.head_dim)
+            values = round_to_int8(values, self.head_dim)
         result = np.empty_like(queries)
         future = np.arange(len(x)) > np.arange(len(x))[:, None]
         for head in range(self.heads):

@@ -75,7 +75,7 @@ public:
   // values.
   //===--------------------------------------------------------------------===//
 
-  /// `width` elements from `indices` on.
+  /// `width` elements from `indices` on; of i8, too, as the integers they are.
   mlir::Value loadVector(mlir::Value buffer, mlir::ValueRange indices,
                          int64_t width = vectorWidth);
   /// Of twice `width` elements from `indices` on, which are bf16, those with

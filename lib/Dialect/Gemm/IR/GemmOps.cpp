@@ -404,8 +404,10 @@ void EpilogueOp::getEffects(
     if (isa<BaseMemRefType>(operand.get().getType()))
       effects.emplace_back(MemoryEffects::Read::get(), &operand);
   effects.emplace_back(MemoryEffects::Write::get(), &getDestinationMutable());
-  if (getKvCache())
+  if (getKvCache()) {
     effects.emplace_back(MemoryEffects::Write::get(), &getKvCacheMutable()[0]);
+    effects.emplace_back(MemoryEffects::Write::get(), &getSumsMutable());
+  }
 }
 
 //===----------------------------------------------------------------------===//

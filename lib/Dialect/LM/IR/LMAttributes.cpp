@@ -72,6 +72,11 @@ static bool areCacheSizes(int64_t layers, int64_t heads, int64_t headDim) {
          headDim > 0 && headDim <= maxHeadDim;
 }
 
+/// Constraint (C3).
+static bool areWholeLines(int64_t headDim, Type elementType) {
+  return !elementType.isInteger(8) || headDim % 4 == 0;
+}
+
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ShardKind kind, int64_t ranks) {
   if (!canShareModel(ranks))
@@ -285,16 +290,27 @@ LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "(C1) layers must be between 1 and " << maxLayers
                        << ", heads between 1 and " << maxHeads
                        << ", head_dim between 1 and " << maxHeadDim;
-  if (!isa<Float32Type, BFloat16Type, Float16Type>(elementType))
-    return emitError() << "(C2) elements must be f32, bf16 or f16";
+  if (!isa<Float32Type, BFloat16Type, Float16Type>(elementType) &&
+      !elementType.isSignlessInteger(8))
+    return emitError() << "(C2) elements must be f32, bf16, f16 or i8";
+  if (!areWholeLines(headDim, elementType))
+    return emitError() << "(C3) head_dim must be a multiple of 4 beside i8";
   return success();
 }
 
-MemRefType KVCacheType::getBufferType() const {
-  return MemRefType::get({ShapedType::kDynamic, getLayers(), getHeads(), 2,
-                          getHeadDim() * blockTokens},
-                         getElementType());
+/// Elements that a token has in the keys, or the values, of a head.
+static int64_t elementsOfToken(int64_t headDim, Type elementType) {
+  return elementType.isInteger(8) ? headDim + KVCacheType::scaleBytes : headDim;
 }
+
+MemRefType KVCacheType::getBufferType() const {
+  return MemRefType::get(
+      {ShapedType::kDynamic, getLayers(), getHeads(), 2,
+       elementsOfToken(getHeadDim(), getElementType()) * blockTokens},
+      getElementType());
+}
+
+bool KVCacheType::hasScales() const { return getElementType().isInteger(8); }
 
 int64_t KVCacheType::getKeyChannelsTogether() const {
   // Rotation writes the halves of a head apart.
@@ -306,11 +322,14 @@ KVCacheType lm::getKVCacheType(Type type) {
     return cache;
   auto buffer = cast<MemRefType>(type);
   int64_t layers = buffer.getDimSize(1), heads = buffer.getDimSize(2);
-  int64_t headDim = buffer.getDimSize(4) / KVCacheType::blockTokens;
-  if (!areCacheSizes(layers, heads, headDim))
+  Type element = buffer.getElementType();
+  int64_t headDim = buffer.getDimSize(4) / KVCacheType::blockTokens -
+                    elementsOfToken(0, element);
+  if (!areCacheSizes(layers, heads, headDim) ||
+      !areWholeLines(headDim, element))
     return {};
-  auto cache = KVCacheType::get(type.getContext(), layers, heads, headDim,
-                                buffer.getElementType());
+  auto cache =
+      KVCacheType::get(type.getContext(), layers, heads, headDim, element);
   bool fits = buffer.getShape().drop_front() ==
               cache.getBufferType().getShape().drop_front();
   return fits ? cache : KVCacheType();

@@ -448,6 +448,8 @@ int64_t AttentionOp::getPartialSumsBytes(int64_t maxRows,
 AttentionElement lm::attentionElementOf(Type type) {
   if (type.isF32())
     return AttentionElement::F32;
+  if (type.isInteger(8))
+    return AttentionElement::Int8;
   return type.isBF16() ? AttentionElement::BF16 : AttentionElement::F16;
 }
 
@@ -459,6 +461,8 @@ Type lm::getType(AttentionElement element, MLIRContext *context) {
     return BFloat16Type::get(context);
   case AttentionElement::F16:
     return Float16Type::get(context);
+  case AttentionElement::Int8:
+    return IntegerType::get(context, 8);
   }
   llvm_unreachable("an unknown element");
 }

@@ -83,7 +83,8 @@ static bool isArgumentType(ProgramArgument argument, Type type) {
   }
   auto buffer = dyn_cast<MemRefType>(type);
   if (!buffer ||
-      !isa<Float32Type, Float16Type, BFloat16Type>(buffer.getElementType()) ||
+      !(isa<Float32Type, Float16Type, BFloat16Type>(buffer.getElementType()) ||
+        buffer.getElementType().isInteger(8)) ||
       !buffer.getLayout().isIdentity() || buffer.getMemorySpace() ||
       buffer.getRank() < 2 || !buffer.isDynamicDim(0))
     return false;

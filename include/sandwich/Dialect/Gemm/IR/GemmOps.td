@@ -218,11 +218,12 @@ def Gemm_EpilogueOp : Op<Gemm_Dialect, "epilogue", [
   let description = [{
     Adds the bias, applies the epilogue of `gemm.matmul`, and writes the rows
     and columns of the destination, or the cache, that belong to the block, and
-    no others. The block's first column and its columns count rows of the weight
-    as packed; it begins at a multiple of what the epilogue needs together (a
-    head, a pair of interleaved groups). With `non_temporal` it writes past the
-    caches where the destination is aligned to cache lines, and what it wrote is
-    visible to other threads after the next barrier as ever.
+    no others. Where there is a cache, the sums may be anything afterwards. The
+    block's first column and its columns count rows of the weight as packed; it
+    begins at a multiple of what the epilogue needs together (a head, a pair of
+    interleaved groups). With `non_temporal` it writes past the caches where the
+    destination is aligned to cache lines, and what it wrote is visible to other
+    threads after the next barrier as ever.
 
     Constraints: (C1) sums, destination and residual have contiguous rows;
     (C2) `interleave`, the rows that alternate between a gate and its up

@@ -191,8 +191,16 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     largest element becomes infinite, which makes NaN of the attention that
     reads it.
 
+    The channels of an i8 key, or value, of one head share a scale in f32, their
+    largest magnitude being 127. The 16 scales of a block lie in a cache line
+    behind the keys, and behind the values, that they are of: with tokens
+    innermost, so that scores, and the weights of values, are multiplied by them
+    as vectors. Where a channel is no finite number, the scale is NaN.
+
     Constraints: (C1) `layers` and `head_dim` are between 1 and 4096, `heads`
-    is between 1 and 16384; (C2) elements are f32, bf16 or f16.
+    is between 1 and 16384; (C2) elements are f32, bf16, f16 or i8; (C3) beside
+    i8, `head_dim` is a multiple of 4, which makes whole cache lines of a
+    block's keys.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads,
                         "int64_t":$headDim, "::mlir::Type":$elementType);
@@ -206,8 +214,17 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     static constexpr int64_t blockTokens = SANDWICH_KV_BLOCK_TOKENS;
 
     /// The buffer of the whole cache:
-    /// `[blocks, layers, heads, 2 (keys, values), head_dim * 16]`.
+    /// `[blocks, layers, heads, 2 (keys, values), head_dim * 16]`, and 16
+    /// scales behind where there are any.
     ::mlir::MemRefType getBufferType() const;
+
+    static constexpr int64_t scaleBytes = SANDWICH_KV_SCALE_BYTES;
+    /// Whether the channels of a key, and of a value, share a scale.
+    bool hasScales() const;
+
+    /// The element of a block's keys, or values, of a head that its scales
+    /// begin at, one for each token.
+    int64_t getScalesOffset() const { return getHeadDim() * blockTokens; }
 
     /// How many channels of a token's key lie beside each other. That of
     /// channel c and token t is element `c / n * n * 16 + t * n + c % n`.

@@ -37,7 +37,7 @@ def LM_IndicesBuffer : ConfinedType<
 def LM_Indices : AnyTypeOf<[LM_IndicesTensor, LM_IndicesBuffer]>;
 /// The paged cache: as a value, or as its buffer.
 def LM_KVCache : AnyTypeOf<[LM_KVCacheType,
-                            MemRefRankOf<[F32, BF16, F16], [5]>]>;
+                            MemRefRankOf<[F32, BF16, F16, I8], [5]>]>;
 /// [segments, 4] the fields of each segment, as PhaseABI.h has them.
 def LM_HasSegmentFields : CPred<
     "::llvm::cast<::mlir::ShapedType>($_self).getDimSize(1) == 4">;
