@@ -286,7 +286,11 @@ TEST(Format, ChecksTheKVCache) {
             "kv_cache.dtype is \"i8\"; \"f32\", \"bf16\", \"f16\" and \"int8\" "
             "are accepted");
   // Its keys and values have scales.
-  EXPECT_EQ(errorFor([](Cache &c) { c.set_dtype("int8"); }), "@@");
+  EXPECT_EQ(errorFor([](Cache &c) {
+              c.set_dtype("int8");
+              c.set_block_bytes(2496);
+            }),
+            "kv_cache.block_bytes is 2496; 2560 to 5120 is accepted");
   EXPECT_EQ(errorFor([](Cache &c) { c.set_block_tokens(0); }),
             "kv_cache.block_tokens is 0, and this version of Sandwich uses 16; "
             "compile the model again");

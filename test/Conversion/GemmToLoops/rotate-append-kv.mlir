@@ -47,8 +47,8 @@
 // Of i8, a key is rotated in the place of its sums first; the largest magnitude of
 // its channels, which is NaN or infinite where one is, gives the scale, which is
 // stored behind the channels of all tokens.
-// INT8: vector.store %{{.*}} : memref<?x?xf32, {{.*}}>, vector<16xf32>
-// INT8: vector.store %{{.*}} : memref<?x?xf32, {{.*}}>, vector<16xf32>
+// INT8: vector.store %{{.*}} : memref<?x32xf32, strided<[32, 1]>>, vector<16xf32>
+// INT8: vector.store %{{.*}} : memref<?x32xf32, strided<[32, 1]>>, vector<16xf32>
 // INT8: %[[LARGEST:.*]] = vector.reduction <maxsi>, %{{.*}} : vector<16xi32> into i32
 // INT8: %[[F32:.*]] = arith.bitcast %[[LARGEST]] : i32 to f32
 // INT8: %[[SCALE:.*]] = arith.mulf %[[F32]]
