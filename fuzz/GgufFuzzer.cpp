@@ -52,8 +52,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   auto config = readGgufConfig(*contents);
   if (!config)
     return 0;
-  for (const auto &[name, tensor] :
-       renameGgufTensors(std::move(contents->tensors), *config))
+  auto renamed = renameGgufTensors(std::move(contents->tensors), *config);
+  if (!renamed)
+    return 0;
+  for (const auto &[name, tensor] : *renamed)
     readAll(tensor);
   return 0;
 }

@@ -152,18 +152,17 @@ static Status quantize(lm::WeightOp weight, const StorageFormat &storage) {
 /// they are; nothing if some of it are floats.
 static std::optional<StorageFormat>
 findStoredFormat(lm::WeightOp weight, const Checkpoint &checkpoint) {
-  const int64_t columns = weight.getTensorType().getDimSize(1);
   std::optional<StorageFormat> joined;
-  for (uint64_t layer = 0; layer < weight.getLayers().value_or(1); ++layer)
-    for (auto source : weight.getSources().getAsRange<StringAttr>()) {
-      const TensorView *tensor = checkpoint.find(
-          numberLayer(source.str(), static_cast<int64_t>(layer)));
-      const std::optional<StorageFormat> format =
-          tensor ? naturalFormat(*tensor) : std::nullopt;
-      if (!format)
-        return std::nullopt;
-      joined = joined ? join(*joined, *format, columns) : *format;
-    }
+  for (auto source : weight.getSources().getAsRange<StringAttr>()) {
+    const std::optional<StorageFormat> format =
+        naturalFormat(checkpoint, source.str(),
+                      static_cast<int64_t>(weight.getLayers().value_or(1)));
+    if (!format)
+      return std::nullopt;
+    joined = joined
+                 ? join(*joined, *format, weight.getTensorType().getDimSize(1))
+                 : *format;
+  }
   return joined;
 }
 

@@ -129,8 +129,7 @@ void ManifestBuilder::addEncoding(proto::Encoding &encoding) const {
 proto::Manifest ManifestBuilder::build() const {
   proto::Manifest manifest;
   proto::ModelConfiguration &model = *manifest.mutable_model();
-  auto path =
-      std::filesystem::absolute(options.modelFolder).lexically_normal();
+  auto path = std::filesystem::absolute(options.modelFolder).lexically_normal();
   if (!path.has_filename())
     path = path.parent_path();
   model.set_name(path.extension() == ".gguf" ? path.stem() : path.filename());

@@ -46,7 +46,7 @@ public:
   Status check() const {
     for (size_t i = 0; i < names.size(); ++i)
       if (!tensors[i])
-        return makeError("tensor ", names[i], " of weight ", weight.name,
+        return makeError("tensor ", namesInFile[i], " of weight ", weight.name,
                          " is not in the checkpoint");
     return {};
   }
@@ -78,21 +78,22 @@ public:
                   : status.error().inContext(checkpoint.pathOf(*source.name));
   }
 
-  /// A group of `weight.storage` of the row `row`, from column `column` on.
-  Result<GroupScale> readGroup(int64_t row, int64_t column,
-                               std::span<uint8_t> numbers) const {
+  /// `error`, which is about the row number `row`.
+  Error explain(const Error &error, int64_t row) const {
     const RowSource from = source(row);
-    if (!from.tensor) {
-      // Nothing is what a scale of nothing makes of all numbers.
-      std::ranges::fill(numbers, uint8_t(0));
-      return GroupScale();
-    }
-    const int64_t columns = from.tensor->shape[1];
+    return error.inContext("tensor \"" + *from.nameInFile + "\"")
+        .inContext(checkpoint.pathOf(*from.name));
+  }
+
+  /// A group of integers of `source`, from column `column` of the rank's on.
+  Result<GroupScale> readGroup(const RowSource &source, int64_t column,
+                               std::span<uint8_t> numbers) const {
+    const int64_t columns = source.tensor->shape[1];
     Result<GroupScale> scale = sandwich::readGroup(
-        *from.nameInFile, *from.tensor, weight.storage, from.element / columns,
-        from.element % columns + column, numbers);
+        *source.nameInFile, *source.tensor, weight.storage,
+        source.element / columns, source.element % columns + column, numbers);
     if (!scale)
-      return scale.error().inContext(checkpoint.pathOf(*from.name));
+      return scale.error().inContext(checkpoint.pathOf(*source.name));
     return scale;
   }
 
@@ -148,12 +149,13 @@ class PanelPacker {
 public:
   PanelPacker(const PackedWeight &weight, int64_t panelRows, int64_t columns)
       : storage(weight.storage), packing(weight.packing), columns(columns) {
+    rows.resize(panelRows * columns);
     if (storage.isQuantized()) {
       numbers.resize(panelRows * storage.groupOf(columns));
       scales.resize(panelRows);
-      return;
+      sources.resize(panelRows);
+      hasGroups.resize(panelRows);
     }
-    rows.resize(panelRows * columns);
     if (storage == StorageFormat::bf16())
       rounded.resize(rows.size());
   }
@@ -187,12 +189,33 @@ private:
                     std::span<std::byte> packed) {
     const int64_t group = storage.groupOf(columns);
     const size_t bytes = packed.size() / (columns / group);
+    // Rows of floats are read but once.
+    for (size_t row = 0; row < sources.size(); ++row) {
+      const int64_t number = first + static_cast<int64_t>(row);
+      sources[row] = slice.source(number);
+      hasGroups[row] =
+          sources[row].tensor && hasGroupsOf(*sources[row].tensor, storage);
+      if (!hasGroups[row])
+        SANDWICH_RETURN_IF_ERROR(
+            readRows(slice, number, columns,
+                     std::span(rows).subspan(row * columns, columns)));
+    }
     for (int64_t begin = 0; begin < columns; begin += group) {
-      for (size_t row = 0; row < scales.size(); ++row) {
-        SANDWICH_ASSIGN_OR_RETURN(
-            scales[row],
-            slice.readGroup(first + static_cast<int64_t>(row), begin,
-                            std::span(numbers).subspan(row * group, group)));
+      for (size_t row = 0; row < sources.size(); ++row) {
+        const auto numbersOfRow =
+            std::span(numbers).subspan(row * group, group);
+        if (hasGroups[row]) {
+          SANDWICH_ASSIGN_OR_RETURN(
+              scales[row], slice.readGroup(sources[row], begin, numbersOfRow));
+          continue;
+        }
+        Result<GroupScale> scale = quantizeGroup(
+            storage, std::span(rows).subspan(row * columns + begin, group),
+            numbersOfRow);
+        if (!scale)
+          return slice.explain(scale.error(),
+                               first + static_cast<int64_t>(row));
+        scales[row] = *scale;
       }
       packGroup(storage, *packing, numbers, scales,
                 packed.subspan(begin / group * bytes, bytes));
@@ -207,6 +230,9 @@ private:
   std::vector<uint16_t> rounded;
   std::vector<uint8_t> numbers;
   std::vector<GroupScale> scales;
+  std::vector<RowSource> sources;
+  /// Of which of them integers are taken as they are.
+  std::vector<bool> hasGroups;
 };
 
 /// Packs the panels of a slice from `firstPanel` on, as many as `packed` has

@@ -43,31 +43,49 @@ struct PlannedModel {
 
 } // namespace
 
-/// The bits of a number of the matrices of `checkpoint`.
+/// The bits that a number of the matrices of `checkpoint` takes in an artifact.
 static double averageBits(const Checkpoint &checkpoint) {
+  const ModelConfig &config = checkpoint.config();
+  const std::string firstLayer = layerTensorName(0, "");
   double bits = 0, elements = 0;
-  for (const ExpectedTensor &expected : expectedTensors(checkpoint.config())) {
-    const TensorView *tensor = checkpoint.find(expected.name);
-    if (!tensor || tensor->shape.size() != 2)
+  for (const ExpectedTensor &expected : expectedTensors(config)) {
+    if (expected.shape.size() != 2)
       continue;
-    const auto count = static_cast<double>(elementCount(*tensor));
-    const StorageFormat format =
-        naturalFormat(*tensor).value_or(StorageFormat::bf16());
-    bits += count * bitsPerWeight(format, tensor->shape[1]);
+    // All layers have one format.
+    std::string source = expected.name;
+    int64_t layers = 1;
+    if (source.starts_with(firstLayer)) {
+      source = "model.layers.{}." + source.substr(firstLayer.size());
+      layers = config.layers;
+    } else if (source.starts_with("model.layers.")) {
+      continue;
+    }
+    const auto count = static_cast<double>(layers * expected.shape[0]) *
+                       static_cast<double>(expected.shape[1]);
+    bits += count * bitsPerWeight(naturalFormat(checkpoint, source, layers)
+                                      .value_or(StorageFormat::bf16()),
+                                  expected.shape[1]);
     elements += count;
   }
   return elements == 0 ? 0 : bits / elements;
 }
 
-/// Reads what `path` tells: of a folder without looking at the weights, which
-/// need not be there for a plan.
+static Result<PlannedModel> openPlannedModel(const std::string &path) {
+  SANDWICH_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                            Checkpoint::open(path));
+  // What is wrong with the weights is told when they are packed.
+  return PlannedModel{checkpoint.config(),
+                      checkpoint.checkTensors()
+                          ? std::optional(averageBits(checkpoint))
+                          : std::nullopt};
+}
+
+/// Reads what `path` tells: of a folder with floats without looking at the
+/// weights, which need not be there for a plan.
 static Result<PlannedModel> readPlannedModel(const std::string &path) {
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) {
-    SANDWICH_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                              Checkpoint::open(path));
-    return PlannedModel{checkpoint.config(), averageBits(checkpoint)};
-  }
+  if (std::filesystem::is_regular_file(path, ignored))
+    return openPlannedModel(path);
   constexpr size_t longest = size_t{1} << 20;
   const std::string configPath = path + "/config.json";
   SANDWICH_ASSIGN_OR_RETURN(std::string text,
@@ -75,6 +93,8 @@ static Result<PlannedModel> readPlannedModel(const std::string &path) {
   Result<ModelConfig> config = parseModelConfig(text);
   if (!config)
     return config.error().inContext(configPath);
+  if (config->quantization)
+    return openPlannedModel(path);
   return PlannedModel{*std::move(config), std::nullopt};
 }
 

@@ -223,18 +223,18 @@ TEST(Gguf, RefusesTensorsThatCannotBe) {
             context + "shape [4611686018427387904] is too large: its size "
                       "overflows");
   EXPECT_EQ(withTensor({4}, 999, 0),
-            context + "type is 999, which is not supported (F32, F16, BF16, "
-                      "Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K "
-                      "are)");
+            context + "type is 999, which is not supported (F32, F16, Q4_0, "
+                      "Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, BF16 are)");
   EXPECT_TRUE(withTensor({4}, 10, 0).starts_with(context + "type is Q2_K, "));
   EXPECT_EQ(withTensor({48, 1}, 8, 0),
             context + "shape [1, 48] of Q8_0 has rows that are no multiple of "
                       "32 elements");
   EXPECT_EQ(withTensor({32}, 8, 0),
-            context + "shape [32] of Q8_0 is that of no matrix");
+            context + "shape [32] of Q8_0 is that of no matrix, which blocks "
+                      "are supported for");
   EXPECT_EQ(withTensor({0, uint64_t(1) << 60}, 8, 0),
             context + "shape [1152921504606846976, 0] of Q8_0 is that of no "
-                      "matrix");
+                      "matrix, which blocks are supported for");
   EXPECT_EQ(withTensor({4}, 0, 8),
             context + "offset 8 is no multiple of general.alignment 32");
   EXPECT_EQ(withTensor({4}, 0, 64),
@@ -283,6 +283,18 @@ TEST(Gguf, ReadsBlocks) {
   const std::optional<StorageFormat> format = naturalFormat(tensor);
   ASSERT_TRUE(format);
   EXPECT_EQ(format->name(), "int4-g32-f16");
+  // Scales that the format has no number for.
+  const auto tiny = StorageFormat::parse("int4-g32-f16");
+  File small;
+  small.tensor("t", {32, 1}, 2, 0);
+  small.data = std::string(18, '\0');
+  small.data[0] = 1;
+  const std::string smallText = small.text();
+  auto smallContents = read(smallText);
+  ASSERT_TRUE(smallContents);
+  std::vector<uint8_t> smallNumbers(32);
+  EXPECT_TRUE(readGroup("t", smallContents->tensors.at("t"), *tiny, 0, 0,
+                        smallNumbers));
   // Half a group in eight bits, with a minimum.
   const auto wider = StorageFormat::parse("int8-g16-f16-minimum");
   std::vector<uint8_t> numbers(16);
@@ -324,6 +336,11 @@ TEST(Gguf, RefusesOtherTokenizers) {
   EXPECT_EQ(tokenizer(withTokens("bert", {"a"})),
             "tokenizer.ggml.model is \"bert\", which is not supported "
             "(\"llama\" and \"gpt2\" are)");
+  EXPECT_EQ(tokenizer(withTokens("gpt2", {})
+                          .key("tokenizer.ggml.pre", "qwen2")
+                          .key("tokenizer.ggml.bos_token_id", 5)),
+            "tokenizer.ggml.tokens is of 0 elements; 1 to 16777216 are "
+            "expected");
   EXPECT_EQ(tokenizer(withTokens("llama", {"a", "a"})),
             "tokenizer.ggml.tokens: elements 0 and 1 are both \"a\"");
   EXPECT_EQ(tokenizer(withTokens("llama", {"\xff"})),
@@ -348,8 +365,8 @@ TEST(Gguf, RefusesOtherTokenizers) {
             "tokenizer.ggml.pre is missing");
   EXPECT_EQ(tokenizer(withTokens("gpt2", {"a"}).key("tokenizer.ggml.pre", "x")),
             "tokenizer.ggml.pre is \"x\", which is not supported "
-            "(\"llama-bpe\", \"qwen2\", \"deepseek-r1-qwen\", \"gpt-2\", "
-            "\"smollm\", \"tekken\" are)");
+            "(\"llama-bpe\", \"llama3\", \"llama-v3\", \"falcon3\", \"qwen2\", "
+            "\"deepseek-r1-qwen\", \"gpt-2\", \"smollm\", \"tekken\" are)");
   EXPECT_EQ(tokenizer(withTokens("gpt2", {"a"})
                           .key("tokenizer.ggml.pre", "gpt-2")
                           .key("tokenizer.ggml.merges", arrayType, list({}))
@@ -405,6 +422,77 @@ TEST(Gguf, RefusesOtherModels) {
   EXPECT_EQ(config(bent),
             "tensor \"rope_freqs.weight\" has the factor 0; numbers from 1e-6 "
             "to 1e+06 are expected");
+}
+
+TEST(Gguf, RefusesTokensOfTooManyPairs) {
+  // Everything that begins with some a and ends with some b.
+  Bytes bytes;
+  uint64_t count = 0;
+  for (int a = 0; a <= 64; ++a)
+    for (int b = a == 0 ? 1 : 0; b <= 64; ++b, ++count)
+      bytes.addString(std::string(a, 'a') + std::string(b, 'b'));
+  File file;
+  file.key("tokenizer.ggml.model", "llama");
+  file.key("tokenizer.ggml.tokens", arrayType,
+           Bytes().add(stringType).add(count).addBytes(bytes.get()));
+  Bytes scores;
+  scores.add<uint32_t>(6).add(count).addBytes(
+      std::string(count * sizeof(float), '\0'));
+  file.key("tokenizer.ggml.scores", arrayType, scores);
+  auto read = [&] {
+    const std::string text = file.text();
+    auto contents = readGguf(std::as_bytes(std::span(text)));
+    EXPECT_TRUE(contents);
+    return readGgufTokenizer(*contents);
+  };
+  EXPECT_TRUE(read());
+  for (int i = 0; i < 30000; ++i, ++count)
+    bytes.addString("x" + std::string(64, 'a') + std::to_string(i) +
+                    std::string(64, 'b'));
+  for (int a = 65; a <= 96; ++a)
+    for (int b = 1; b <= 480 - a; ++b, ++count)
+      bytes.addString(std::string(a, 'a') + std::string(b, 'b'));
+  File larger;
+  larger.key("tokenizer.ggml.model", "llama");
+  larger.key("tokenizer.ggml.tokens", arrayType,
+             Bytes().add(stringType).add(count).addBytes(bytes.get()));
+  scores = Bytes();
+  scores.add<uint32_t>(6).add(count).addBytes(
+      std::string(count * sizeof(float), '\0'));
+  larger.key("tokenizer.ggml.scores", arrayType, scores);
+  file = larger;
+  EXPECT_EQ(messageOf(read()), "tokenizer.ggml.tokens has more than 2097152 "
+                               "pairs of tokens that are one");
+}
+
+TEST(Gguf, TakesWhatOtherProgramsWrite) {
+  File file;
+  file.key("general.architecture", "llama").key("split.count", 0u);
+  for (const auto &[name, value] : {std::pair("embedding_length", 64u),
+                                    {"feed_forward_length", 64u},
+                                    {"block_count", 1u},
+                                    {"context_length", 128u},
+                                    {"attention.head_count", 4u}})
+    file.key(std::string("llama.") + name, value);
+  file.key("llama.attention.layer_norm_rms_epsilon", 6, Bytes().add(1e-5f));
+  // The newer key, and what is missing of SentencePiece's tokens.
+  file.key("llama.rope.scale_linear", 6, Bytes().add(1.0f));
+  file.key("llama.rope.scaling.factor", 6, Bytes().add(4.0f));
+  file.key("tokenizer.ggml.model", "llama");
+  file.tensor("token_embd.weight", {64, 8}, 1, 0);
+  file.tensor("model.embed_tokens.weight", {64, 8}, 1, 1024);
+  file.data = std::string(2048, '\0');
+  const std::string text = file.text();
+  auto contents = read(text);
+  ASSERT_TRUE(contents) << contents.error().message;
+  auto config = readGgufConfig(*contents);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->ropeScaling, RopeScaling(LinearRope{4}));
+  EXPECT_EQ(config->bosTokenId, 1);
+  EXPECT_EQ(config->eosTokenIds, (std::vector<int32_t>{2}));
+  EXPECT_EQ(messageOf(renameGgufTensors(contents->tensors, *config)),
+            "tensor \"token_embd.weight\": there is another one for "
+            "\"model.embed_tokens.weight\"");
 }
 
 TEST(Gguf, PutsRowsOfHeadsInOrder) {

@@ -412,25 +412,28 @@ TEST(ModelConfig, RefusesOtherArithmetic) {
 }
 
 TEST(ModelConfig, ReadsHowMatricesAreQuantized) {
-  auto method = [](const char *value) {
+  using Quantized = std::optional<QuantizationConfig>;
+  using enum QuantizationMethod;
+  auto read = [](const char *value) {
     return acceptWith("quantization_config", value).quantization;
   };
-  EXPECT_EQ(method("null"), std::nullopt);
-  EXPECT_EQ(method(R"({"quant_method": "gptq", "bits": 4})"),
-            QuantizationMethod::Gptq);
-  EXPECT_EQ(
-      method(R"({"quant_method": "gptq", "checkpoint_format": "gptq_v2"})"),
-      QuantizationMethod::GptqV2);
-  EXPECT_EQ(method(R"({"quant_method": "awq", "version": "GEMM"})"),
-            QuantizationMethod::Awq);
-  EXPECT_EQ(method(R"({"quant_method": "compressed-tensors",
-                       "format": "pack-quantized",
-                       "kv_cache_scheme": null, "transform_config": {},
-                       "config_groups": {"group_0": {
-                         "weights": {"type": "int", "strategy": "group"},
-                         "input_activations": {"type": "int", "num_bits": 8,
-                                               "dynamic": true}}}})"),
-            QuantizationMethod::CompressedTensors);
+  EXPECT_EQ(read("null"), std::nullopt);
+  EXPECT_EQ(read(R"({"quant_method": "gptq", "bits": 4})"),
+            Quantized({Gptq, {4}}));
+  EXPECT_EQ(read(R"({"quant_method": "gptq", "bits": 8,
+                     "checkpoint_format": "gptq_v2"})"),
+            Quantized({GptqV2, {8}}));
+  EXPECT_EQ(read(R"({"quant_method": "awq", "bits": 4, "version": "GEMM"})"),
+            Quantized({Awq, {4}}));
+  EXPECT_EQ(read(R"({"quant_method": "compressed-tensors",
+                     "format": "pack-quantized",
+                     "kv_cache_scheme": null, "transform_config": {},
+                     "config_groups": {"group_0": {
+                       "weights": {"type": "int", "num_bits": 4,
+                                   "strategy": "group"},
+                       "input_activations": {"type": "int", "num_bits": 8,
+                                             "dynamic": true}}}})"),
+            Quantized({CompressedTensors, {4}}));
 }
 
 TEST(ModelConfig, RefusesOtherQuantization) {
@@ -446,6 +449,10 @@ TEST(ModelConfig, RefusesOtherQuantization) {
       refuse(R"({"quant_method": "gptq", "checkpoint_format": "marlin"})"),
       "quantization_config.checkpoint_format is \"marlin\", which is not "
       "supported (\"gptq\" and \"gptq_v2\" are)");
+  EXPECT_EQ(refuse(R"({"quant_method": "gptq"})"),
+            "quantization_config.bits is missing");
+  EXPECT_EQ(refuse(R"({"quant_method": "awq", "bits": 3})"),
+            "quantization_config.bits is 3; 4 and 8 are supported");
   EXPECT_EQ(refuse(R"({"quant_method": "gptq", "is_marlin_format": true})"),
             "quantization_config.is_marlin_format is true; only false is "
             "supported");
@@ -468,7 +475,7 @@ TEST(ModelConfig, RefusesOtherQuantization) {
             "quantization_config.config_groups.g.weights.type is \"float\"; "
             "only \"int\" is supported");
   EXPECT_EQ(refuseScheme("int-quantized",
-                         R"({"weights": {"type": "int"},
+                         R"({"weights": {"type": "int", "num_bits": 8},
                              "input_activations": {"dynamic": false}})"),
             "quantization_config.config_groups.g.input_activations.dynamic is "
             "false; only true is supported");

@@ -165,6 +165,7 @@ private:
                     const Location &location) const;
   Status renameTensors();
   Status joinQuantizedTensors();
+  Status dropZeros(const std::string &name);
   Status applyAdapters(const std::optional<std::string> &task);
   Result<TensorView> findFactor(const std::string &name, size_t task,
                                 int64_t rows, int64_t columns) const;

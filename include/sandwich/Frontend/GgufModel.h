@@ -27,8 +27,10 @@ Result<ModelConfig> readGgufConfig(const GgufContents &contents);
 std::string ggufTensorName(const std::string &name);
 
 /// The tensors of `contents` by the names of `expectedTensors`, with rows in
-/// their order; without those that `config` holds already.
-TensorTable renameGgufTensors(TensorTable tensors, const ModelConfig &config);
+/// their order; without those that `config` holds already. Error: there are two
+/// for one name.
+Result<TensorTable> renameGgufTensors(TensorTable tensors,
+                                      const ModelConfig &config);
 
 /// What takes the place of `tokenizer.json` and `tokenizer_config.json`.
 struct GgufTokenizer {

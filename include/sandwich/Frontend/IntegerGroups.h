@@ -15,10 +15,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace sandwich {
 
+class Checkpoint;
 struct TensorView;
 
 /// The elements of a matrix that a file has as integers in groups along its
@@ -65,17 +67,28 @@ StorageFormat join(const StorageFormat &one, const StorageFormat &other,
 /// all are in its normal range: by less than 2^-11 of each.
 std::optional<StorageFormat> naturalFormat(const TensorView &tensor);
 
+/// What holds the integers that `checkpoint` has of the tensor called `source`,
+/// "{}" in the place of the layer, in so many layers; nothing if some of it are
+/// floats.
+std::optional<StorageFormat> naturalFormat(const Checkpoint &checkpoint,
+                                           const std::string &source,
+                                           int64_t layers);
+
+/// Whether `readGroup` takes integers of `tensor` for `format`.
+bool hasGroupsOf(const TensorView &tensor, const StorageFormat &format);
+
 /// Reads the elements of row `row` of a matrix from column `column` on, a
 /// group of `format`, which are as many as `numbers`: the file's own integers
-/// where `format` holds them, else the nearest to the floats. Errors, which
-/// call the tensor `name`: a scale or a value that is not finite, or is too
-/// large for `format`.
+/// where their scale, rounded to the format's, changes by less than 2^-11 of
+/// it; else the nearest to what they stand for. Errors, which call the tensor
+/// `name`: a scale or a value that is not finite, or is too large for `format`.
 Result<GroupScale> readGroup(std::string_view name, const TensorView &tensor,
                              const StorageFormat &format, int64_t row,
                              int64_t column, std::span<uint8_t> numbers);
 
 /// Reads all elements of a matrix as what they are after they were stored as
-/// `format`, whose groups divide rows. Errors: those of `readGroup`.
+/// `format`, whose groups divide rows: as `readGroup` or, of floats,
+/// `quantizeGroup` gives them. Errors: theirs.
 Status readRounded(std::string_view name, const TensorView &tensor,
                    const StorageFormat &format, std::span<float> values);
 

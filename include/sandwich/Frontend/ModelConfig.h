@@ -140,13 +140,21 @@ struct AdapterConfig {
   bool operator==(const AdapterConfig &) const = default;
 };
 
-/// How a checkpoint has its matrices as integers in several tensors.
+/// The tensors in which a checkpoint has its matrices as integers.
 enum class QuantizationMethod : uint8_t {
   Gptq,
   /// With zeros as they are.
   GptqV2,
   Awq,
   CompressedTensors,
+};
+
+/// How a checkpoint has its matrices as integers.
+struct QuantizationConfig {
+  QuantizationMethod method = QuantizationMethod::Gptq;
+  /// Of a number: 4, 8, or one of both.
+  std::vector<int64_t> bits;
+  bool operator==(const QuantizationConfig &) const = default;
 };
 
 /// A checked model configuration. All counts are positive.
@@ -188,7 +196,7 @@ struct ModelConfig {
   std::optional<EmbeddingConfig> embedding;
   std::optional<AdapterConfig> adapters;
   /// Of checkpoints that have matrices as integers.
-  std::optional<QuantizationMethod> quantization;
+  std::optional<QuantizationConfig> quantization;
   /// Scores of models that classify texts, or rank them; 0: it does neither.
   int64_t labels = 0;
 

@@ -221,9 +221,10 @@ Status Checkpoint::openGguf(const std::optional<std::string> &task) {
       tokenizerConfigText =
           CompanionText{checkpointPath, std::move(tokenizer->configuration)};
     }
-    files.emplace_back(
-        std::move(file),
+    SANDWICH_ASSIGN_OR_RETURN(
+        TensorTable tensors,
         renameGgufTensors(std::move(contents.tensors), modelConfig));
+    files.emplace_back(std::move(file), std::move(tensors));
     return {};
   };
   if (Status status = read(); !status)
@@ -397,11 +398,29 @@ Status Checkpoint::renameTensors() {
   return {};
 }
 
+/// Forgets `name`, a bias that the model has not, if it is one of zeros, which
+/// some programs add. Error: it is not.
+Status Checkpoint::dropZeros(const std::string &name) {
+  const TensorView *tensor = find(name);
+  const auto expected = expectedTensors(modelConfig);
+  if (!tensor || !isUsableElementType(tensor->elementType) ||
+      std::ranges::find(expected, name, &ExpectedTensor::name) !=
+          expected.end())
+    return {};
+  std::vector<float> values(elementCount(*tensor));
+  readElements(*tensor, 0, values);
+  if (std::ranges::any_of(values, [](float value) { return value != 0; }))
+    return makeError(pathOf(name), ": tensor ", quote(name),
+                     " is a bias that config.json does not tell of");
+  locations.erase(name);
+  return {};
+}
+
 /// Makes one matrix of what `quantization_config` says is in several tensors.
 Status Checkpoint::joinQuantizedTensors() {
   if (!modelConfig.quantization)
     return {};
-  const auto suffixes = quantizedSuffixes(*modelConfig.quantization);
+  const auto suffixes = quantizedSuffixes(modelConfig.quantization->method);
   for (const ExpectedTensor &expected : expectedTensors(modelConfig)) {
     constexpr std::string_view ending = ".weight";
     if (!expected.name.ends_with(ending) || expected.shape.size() != 2)
@@ -420,8 +439,12 @@ Status Checkpoint::joinQuantizedTensors() {
     if (!joined)
       return makeError(files[file].path(), ": ", quote(module), ": ",
                        joined.error().message);
+    // Integers in words of their own have other numbers beside them by mistake.
+    const bool isPacked = find(module + ".weight_packed");
     for (std::string_view suffix : suffixes)
-      locations.erase(module + std::string(suffix));
+      if (suffix != ending || !isPacked)
+        locations.erase(module + std::string(suffix));
+    SANDWICH_RETURN_IF_ERROR(dropZeros(module + ".bias"));
     parts.push_back(*std::move(joined));
     if (!locations.emplace(expected.name, Location{&parts.back(), file}).second)
       return makeError(files[file].path(), ": tensor ", quote(expected.name),
@@ -500,10 +523,19 @@ Result<std::vector<std::string>> Checkpoint::checkTensors() const {
     used.insert(headTensorName);
   }
   std::vector<std::string> unused;
+  // llama.cpp would not load a file whose layers have a tensor that it does not
+  // multiply or add.
+  if (isGgufFile)
+    for (const auto &[name, location] : locations)
+      if (!used.contains(name) && nameInFile(name).starts_with("blk."))
+        return makeError(checkpointPath, ": tensor ", quote(nameInFile(name)),
+                         " is nothing that a ",
+                         architectureName(modelConfig.architecture),
+                         " of these metadata has");
   for (const auto &[name, location] : locations)
     if (!used.contains(name) && !name.ends_with("rotary_emb.inv_freq") &&
         !(modelConfig.encodes() && isTrainingTensor(name)))
-      unused.push_back(name);
+      unused.push_back(nameInFile(name));
   std::ranges::sort(unused);
   auto repeated = std::ranges::unique(unused);
   unused.erase(repeated.begin(), repeated.end());

@@ -49,9 +49,9 @@ public:
     if (!field)
       return missing(name);
     bool fits = field->is_number_unsigned()
-                    ? field->get<uint64_t>() <= uint64_t(most)
+                    ? most >= 0 && field->get<uint64_t>() <= uint64_t(most)
                     : field->is_number_integer();
-    if (!fits || field->get<int64_t>() < least)
+    if (!fits || field->get<int64_t>() < least || field->get<int64_t>() > most)
       return refuse(name, "; a whole number from ", least, " to ", most,
                     " is expected");
     return field->get<int64_t>();

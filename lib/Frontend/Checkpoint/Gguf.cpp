@@ -296,8 +296,8 @@ static Result<PlacedTensor> readPlace(Reader &reader, std::string name) {
   auto type = ggufTensorType(number);
   if (!type)
     return makeError("type is ", describeGgufTensorType(number),
-                     ", which is not supported (F32, F16, BF16, Q4_0, Q4_1, "
-                     "Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K are)");
+                     ", which is not supported (", listGgufTensorTypes(),
+                     " are)");
   tensor.type = *type;
   const int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
   if (columns % static_cast<int64_t>(type->elements) != 0)
@@ -329,7 +329,8 @@ static Result<TensorView> place(const PlacedTensor &tensor, uint64_t alignment,
     return view;
   if (tensor.shape.size() != 2 || tensor.bytes == 0)
     return makeError("shape ", describeShape(tensor.shape), " of ",
-                     tensor.type.name, " is that of no matrix");
+                     tensor.type.name,
+                     " is that of no matrix, which blocks are supported for");
   view.integers =
       createGgufBlocks(tensor.type, tensor.shape.back(), view.bytes);
   return view;

@@ -259,6 +259,13 @@ std::string sandwich::describeGgufTensorType(uint32_t number) {
                                    : std::string(known->name);
 }
 
+std::string sandwich::listGgufTensorTypes() {
+  std::string names;
+  for (const NumberedType &numbered : tensorTypes)
+    names += (names.empty() ? "" : ", ") + std::string(numbered.type.name);
+  return names;
+}
+
 std::shared_ptr<const IntegerGroups>
 sandwich::createGgufBlocks(const GgufTensorType &type, int64_t columns,
                            std::span<const std::byte> blocks) {

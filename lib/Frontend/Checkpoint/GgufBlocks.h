@@ -43,6 +43,9 @@ std::optional<GgufTensorType> ggufTensorType(uint32_t number);
 /// What such numbers mean, for errors: "IQ2_XXS", or the number.
 std::string describeGgufTensorType(uint32_t number);
 
+/// The names of all that can be compiled, for errors.
+std::string listGgufTensorTypes();
+
 /// The integers of `blocks`, rows of `columns` elements one after another.
 std::shared_ptr<const IntegerGroups>
 createGgufBlocks(const GgufTensorType &type, int64_t columns,

@@ -16,6 +16,7 @@
 
 #include "ConfigFields.h"
 #include "EncoderConfig.h"
+#include "GgufKeys.h"
 #include "sandwich/Frontend/Checkpoint.h"
 #include "sandwich/Support/ModelLimits.h"
 
@@ -95,6 +96,12 @@ static constexpr auto families = std::to_array<FamilyFacts>({
     {"qwen3", Architecture::Qwen3},
 });
 
+/// Tokens that end what a model says, whatever else a file says of them, as
+/// llama.cpp has them (`llama-vocab.cpp`), and what Llama 3 ends texts with.
+static constexpr auto endsOfText = std::to_array<std::string_view>(
+    {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
+     "<|endoftext|>", "<|end_of_text|>", "<EOT>"});
+
 static constexpr auto outerNames = std::to_array<TensorNames>({
     {"token_embd.weight", embeddingTensorName},
     {"output_norm.weight", finalNormTensorName},
@@ -157,8 +164,8 @@ static bool hasPairedRows(std::string_view name, const ModelConfig &config) {
           name.find(".attn_k.") != name.npos);
 }
 
-TensorTable sandwich::renameGgufTensors(TensorTable tensors,
-                                        const ModelConfig &config) {
+Result<TensorTable> sandwich::renameGgufTensors(TensorTable tensors,
+                                                const ModelConfig &config) {
   TensorTable renamed;
   for (auto &[name, tensor] : tensors) {
     if (name == ropeFactorsName)
@@ -166,9 +173,13 @@ TensorTable sandwich::renameGgufTensors(TensorTable tensors,
     if (hasPairedRows(name, config) && !tensor.shape.empty() &&
         tensor.shape.front() % config.headDim == 0)
       tensor.alternatingRows = config.headDim;
-    renamed.emplace(rename(name, &TensorNames::gguf, &TensorNames::ours,
-                           ggufLayers, ourLayers),
-                    std::move(tensor));
+    auto [entry, isNew] =
+        renamed.emplace(rename(name, &TensorNames::gguf, &TensorNames::ours,
+                               ggufLayers, ourLayers),
+                        std::move(tensor));
+    if (!isNew)
+      return makeError("tensor ", quote(name), ": there is another one for ",
+                       quote(entry->first));
   }
   return renamed;
 }
@@ -180,9 +191,11 @@ static Result<FamilyFacts> readFamily(const Fields &fields) {
   for (const FamilyFacts &family : families)
     if (*name == std::string(family.name))
       return family;
-  return fields.refuse(architectureKey,
-                       ", which is not supported (\"llama\", \"qwen2\" and "
-                       "\"qwen3\" are)");
+  std::string known;
+  for (const FamilyFacts &family : families)
+    known += (known.empty() ? "" : ", ") + quote(family.name);
+  return fields.refuse(architectureKey, ", which is not supported (", known,
+                       " are)");
 }
 
 static Status readSizes(const FamilyFields &fields, ModelConfig &config) {
@@ -237,6 +250,7 @@ static Status checkArithmetic(const FamilyFields &fields,
   const std::pair<const char *, Json> fixed[] = {
       {"attention.value_length", config.headDim},
       {"rope.dimension_count", config.headDim},
+      {"rope.scaling.attn_factor", 1},
       {"attention.causal", true},
       {"attention.clamp_kqv", 0},
       {"attention.max_alibi_bias", 0},
@@ -290,20 +304,22 @@ static Status readRope(const GgufContents &contents, const FamilyFields &fields,
     return fields.refuse("rope.scaling.type",
                          ", which is not supported (\"none\" and \"linear\" "
                          "are)");
-  // Older files have only the factor, under the other name.
-  const char *factorName = fields.has("rope.scale_linear")
-                               ? "rope.scale_linear"
-                               : "rope.scaling.factor";
-  const bool isLinear = type ? *type == "linear" : fields.has(factorName);
+  // Older files have only the factor, under the other name; 0 is none.
+  const char *factorName = fields.has("rope.scaling.factor")
+                               ? "rope.scaling.factor"
+                               : "rope.scale_linear";
+  const Json *factor = fields.find(factorName);
+  const bool isLinear = factor && *factor != 0 && (!type || *type == "linear");
   SANDWICH_ASSIGN_OR_RETURN(std::optional<std::vector<float>> factors,
                             readRopeFactors(contents, config));
   if (isLinear) {
     SANDWICH_ASSIGN_OR_RETURN(
-        double factor, fields.number(factorName, 1, config_limits::ropeFactor));
+        double divisor,
+        fields.number(factorName, 1, config_limits::ropeFactor));
     if (factors)
       return fields.refuse(factorName, ", and there are factors in ",
                            ropeFactorsName, ", too");
-    config.ropeScaling = LinearRope{factor};
+    config.ropeScaling = LinearRope{divisor};
   } else if (factors) {
     config.ropeScaling = DividedRope{*std::move(factors)};
   }
@@ -332,8 +348,16 @@ static Status readTokens(const GgufContents &contents, const Fields &fields,
     if (token)
       addEnd(*token);
   }
+  if (const Json *model = fields.find(tokenizerModelKey);
+      model && *model == "llama") {
+    if (!config.bosTokenId && usualTokens.bos < config.vocabSize)
+      config.bosTokenId = usualTokens.bos;
+    if (!fields.has("tokenizer.ggml.eos_token_id") &&
+        usualTokens.eos < config.vocabSize)
+      addEnd(usualTokens.eos);
+  }
   // Many files name but one of the tokens that end a turn.
-  auto entry = contents.arrays.find("tokenizer.ggml.tokens");
+  auto entry = contents.arrays.find(tokensKey);
   if (entry == contents.arrays.end())
     return {};
   auto tokens = entry->second.strings();
@@ -341,16 +365,16 @@ static Status readTokens(const GgufContents &contents, const Fields &fields,
     return tokens.error().inContext(entry->first);
   const auto count = std::min<size_t>(tokens->size(), config.vocabSize);
   for (size_t i = 0; i < count; ++i)
-    for (std::string_view end :
-         {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|endoftext|>"})
-      if ((*tokens)[i] == end)
-        addEnd(static_cast<int32_t>(i));
+    if (std::ranges::count(endsOfText, (*tokens)[i]))
+      addEnd(static_cast<int32_t>(i));
   return {};
 }
 
 Result<ModelConfig> sandwich::readGgufConfig(const GgufContents &contents) {
   const Fields all(contents.values, "");
-  if (const Json *parts = all.find("split.count"); parts && *parts != 1)
+  // What was merged has 0 parts.
+  if (const Json *parts = all.find("split.count");
+      parts && *parts != 0 && *parts != 1)
     return all.refuse("split.count", ": the file is a part of a model; merge "
                                      "them with llama-gguf-split --merge");
   SANDWICH_ASSIGN_OR_RETURN(FamilyFacts family, readFamily(all));

@@ -15,6 +15,8 @@
 #include "sandwich/Frontend/GgufModel.h"
 
 #include "ConfigFields.h"
+#include "GgufKeys.h"
+#include "sandwich/Support/ModelLimits.h"
 #include "sandwich/Support/Utf8.h"
 
 #include <algorithm>
@@ -30,10 +32,10 @@ using Object = nlohmann::json;
 
 /// Of a token, in bytes: pieces are cut everywhere below.
 static constexpr size_t maxTokenBytes = 512;
+/// Llama 2 has 61,249.
+static constexpr size_t maxMerges = size_t(1) << 21;
 
-static constexpr const char *modelKey = "tokenizer.ggml.model";
 static constexpr const char *preKey = "tokenizer.ggml.pre";
-static constexpr std::string_view tokensKey = "tokenizer.ggml.tokens";
 static constexpr std::string_view typesKey = "tokenizer.ggml.token_type";
 static constexpr std::string_view scoresKey = "tokenizer.ggml.scores";
 static constexpr std::string_view mergesKey = "tokenizer.ggml.merges";
@@ -67,8 +69,8 @@ struct Tokens {
   /// As many, or none.
   std::vector<double> types;
 
-  int typeOf(size_t id) const {
-    return types.empty() ? 1 : static_cast<int>(types[id]);
+  bool has(size_t id, TokenType type) const {
+    return !types.empty() && types[id] == type;
   }
 };
 
@@ -89,6 +91,18 @@ static constexpr const char *tekkenPattern =
 
 static constexpr auto preTokenizers = std::to_array<PreTokenizerFacts>({
     {.name = "llama-bpe",
+     .pattern = llamaPattern,
+     .ignoresMerges = true,
+     .begins = true},
+    {.name = "llama3",
+     .pattern = llamaPattern,
+     .ignoresMerges = true,
+     .begins = true},
+    {.name = "llama-v3",
+     .pattern = llamaPattern,
+     .ignoresMerges = true,
+     .begins = true},
+    {.name = "falcon3",
      .pattern = llamaPattern,
      .ignoresMerges = true,
      .begins = true},
@@ -145,6 +159,10 @@ readNumbers(const GgufContents &contents, std::string_view key, size_t count) {
 static Result<Tokens> readTokens(const GgufContents &contents) {
   Tokens tokens;
   SANDWICH_ASSIGN_OR_RETURN(tokens.texts, readStrings(contents, tokensKey));
+  if (tokens.texts.empty() || tokens.texts.size() > model_limits::vocabSize)
+    return makeError(tokensKey, " is of ", tokens.texts.size(),
+                     " elements; 1 to ", model_limits::vocabSize,
+                     " are expected");
   for (size_t i = 0; i < tokens.texts.size(); ++i)
     if (tokens.texts[i].size() > maxTokenBytes)
       return makeError(tokensKey, ": element ", i, " has ",
@@ -169,9 +187,9 @@ static Result<Object> makeVocabulary(const Tokens &tokens) {
 static Object makeAddedTokens(const Tokens &tokens) {
   Object added = Object::array();
   for (size_t i = 0; i < tokens.texts.size(); ++i) {
-    const int type = tokens.typeOf(i);
-    if (type != unknownToken && type != controlToken &&
-        type != userDefinedToken)
+    const bool isUserDefined = tokens.has(i, userDefinedToken);
+    if (!isUserDefined && !tokens.has(i, unknownToken) &&
+        !tokens.has(i, controlToken))
       continue;
     added.push_back({{"id", i},
                      {"content", std::string(tokens.texts[i])},
@@ -179,7 +197,7 @@ static Object makeAddedTokens(const Tokens &tokens) {
                      {"lstrip", false},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", type != userDefinedToken}});
+                     {"special", !isUserDefined}});
   }
   return added;
 }
@@ -213,6 +231,9 @@ static Result<Object> makeMerges(const GgufContents &contents,
       if (right != ids.end())
         merges.push_back({left->second, right->second, scores[i]});
     }
+    if (merges.size() > maxMerges)
+      return makeError(tokensKey, " has more than ", maxMerges,
+                       " pairs of tokens that are one");
     std::sort(merges.begin() + first, merges.end(),
               [](const Merge &one, const Merge &other) {
                 return std::pair(one.left, one.right) <
@@ -244,11 +265,15 @@ static Object replaceAll(const char *from, const char *to) {
       {"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
 }
 
-/// The token that key `key` gives the number of, if any.
+/// The token that key `key` gives the number of or, where it is not there,
+/// `absent`; nothing if there is none of that.
 static Result<std::optional<std::string>>
-findToken(const Fields &fields, const Tokens &tokens, const char *key) {
+findToken(const Fields &fields, const Tokens &tokens, const char *key,
+          std::optional<int32_t> absent) {
   if (!fields.has(key))
-    return std::optional<std::string>();
+    return absent && static_cast<size_t>(*absent) < tokens.texts.size()
+               ? std::optional(std::string(tokens.texts[*absent]))
+               : std::nullopt;
   SANDWICH_ASSIGN_OR_RETURN(
       int64_t id,
       fields.integer(key, 0, static_cast<int64_t>(tokens.texts.size()) - 1));
@@ -261,12 +286,10 @@ static Result<Object> makeSentencePiece(const GgufContents &contents,
                                         const Tokens &tokens) {
   SANDWICH_ASSIGN_OR_RETURN(
       bool prefix, fields.booleanOr("tokenizer.ggml.add_space_prefix", true));
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::optional<std::string> unknown,
-      findToken(fields, tokens, "tokenizer.ggml.unknown_token_id"));
-  for (size_t i = 0; i < tokens.texts.size() && !unknown; ++i)
-    if (tokens.typeOf(i) == unknownToken)
-      unknown = std::string(tokens.texts[i]);
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<std::string> unknown,
+                            findToken(fields, tokens,
+                                      "tokenizer.ggml.unknown_token_id",
+                                      usualTokens.unknown));
   Object normalizers = Object::array();
   Object decoders = {replaceAll(visibleSpace, " "),
                      {{"type", "ByteFallback"}},
@@ -336,16 +359,22 @@ static Result<Object> makeByteLevel(const GgufContents &contents,
 /// What `tokenizer_config.json` would say; `begins` is whether texts begin with
 /// `bos_token` where the metadata do not tell.
 static Result<Object> makeConfiguration(const Fields &fields,
-                                        const Tokens &tokens, bool begins) {
+                                        const Tokens &tokens,
+                                        bool isSentencePiece, bool begins) {
   Object configuration = Object::object();
-  constexpr std::pair<const char *, const char *> named[] = {
-      {"tokenizer.ggml.bos_token_id", "bos_token"},
-      {"tokenizer.ggml.eos_token_id", "eos_token"},
-      {"tokenizer.ggml.padding_token_id", "pad_token"},
+  struct NamedToken {
+    const char *key, *name;
+    int32_t absent;
   };
-  for (const auto &[key, name] : named) {
-    SANDWICH_ASSIGN_OR_RETURN(std::optional<std::string> token,
-                              findToken(fields, tokens, key));
+  constexpr NamedToken named[] = {
+      {"tokenizer.ggml.bos_token_id", "bos_token", usualTokens.bos},
+      {"tokenizer.ggml.eos_token_id", "eos_token", usualTokens.eos},
+  };
+  for (const auto &[key, name, absent] : named) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        std::optional<std::string> token,
+        findToken(fields, tokens, key,
+                  isSentencePiece ? std::optional(absent) : std::nullopt));
     if (token)
       configuration[name] = *token;
   }
@@ -372,7 +401,7 @@ static Result<Object> makeConfiguration(const Fields &fields,
 Result<std::optional<GgufTokenizer>>
 sandwich::readGgufTokenizer(const GgufContents &contents) {
   const Fields fields(contents.values, "");
-  const Json *kind = fields.find(modelKey);
+  const Json *kind = fields.find(tokenizerModelKey);
   if (!kind || *kind == "none" || *kind == "no_vocab")
     return std::optional<GgufTokenizer>();
   SANDWICH_ASSIGN_OR_RETURN(const Tokens tokens, readTokens(contents));
@@ -388,8 +417,9 @@ sandwich::readGgufTokenizer(const GgufContents &contents) {
     begins = facts.begins;
     SANDWICH_ASSIGN_OR_RETURN(document, makeByteLevel(contents, facts));
   } else {
-    return fields.refuse(modelKey, ", which is not supported (\"llama\" and "
-                                   "\"gpt2\" are)");
+    return fields.refuse(tokenizerModelKey,
+                         ", which is not supported (\"llama\" and "
+                         "\"gpt2\" are)");
   }
   document["version"] = "1.0";
   document["truncation"] = nullptr;
@@ -398,7 +428,8 @@ sandwich::readGgufTokenizer(const GgufContents &contents) {
   document["added_tokens"] = makeAddedTokens(tokens);
   document["model"]["type"] = "BPE";
   document["model"]["vocab"] = std::move(vocabulary);
-  SANDWICH_ASSIGN_OR_RETURN(Object configuration,
-                            makeConfiguration(fields, tokens, begins));
+  SANDWICH_ASSIGN_OR_RETURN(
+      Object configuration,
+      makeConfiguration(fields, tokens, *kind == "llama", begins));
   return std::optional(GgufTokenizer{document.dump(), configuration.dump()});
 }

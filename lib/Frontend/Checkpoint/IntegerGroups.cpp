@@ -12,6 +12,7 @@
 #include "sandwich/Frontend/Checkpoint.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -40,11 +41,10 @@ StorageFormat sandwich::join(const StorageFormat &one,
   return joined;
 }
 
-/// Whether f16 holds `value`, or the next number to it within 2^-11.
-static bool isInNormalRange(float value) {
-  constexpr float smallest = 0x1p-14f, largest = 65504;
-  const float size = std::abs(value);
-  return value == 0 || (size >= smallest && size <= largest);
+/// Whether `format` holds `value`, or a number within 2^-11 of it.
+static bool fits(ScaleFormat format, float value) {
+  return std::abs(roundToScale(format, value) - value) <=
+         0x1p-11f * std::abs(value);
 }
 
 std::optional<StorageFormat> sandwich::naturalFormat(const TensorView &tensor) {
@@ -53,52 +53,95 @@ std::optional<StorageFormat> sandwich::naturalFormat(const TensorView &tensor) {
   StorageFormat format = tensor.integers->format();
   if (format.scale == ScaleFormat::F16)
     return format;
+  // Also of the minimum where other layers have some.
+  const auto zero = static_cast<float>(format.storedZero());
   const int64_t groups = tensor.shape[1] / format.groupOf(tensor.shape[1]);
   for (int64_t row = 0; row < tensor.shape[0]; ++row)
     for (int64_t group = 0; group < groups; ++group) {
       const GroupScale scale = tensor.integers->readScale(row, group);
-      if (!isInNormalRange(scale.scale) || !isInNormalRange(scale.minimum))
+      if (!fits(ScaleFormat::F16, scale.scale) ||
+          !fits(ScaleFormat::F16, zero * scale.scale) ||
+          !fits(ScaleFormat::F16, scale.minimum))
         return format;
     }
   format.scale = ScaleFormat::F16;
   return format;
 }
 
-/// The file's own integers, which `format` holds.
-static Result<GroupScale> copyGroup(const TensorView &tensor,
-                                    const StorageFormat &format, int64_t row,
-                                    int64_t column,
-                                    std::span<uint8_t> numbers) {
+std::optional<StorageFormat>
+sandwich::naturalFormat(const Checkpoint &checkpoint, const std::string &source,
+                        int64_t layers) {
+  std::optional<StorageFormat> joined;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const TensorView *tensor = checkpoint.find(numberLayer(source, layer));
+    const std::optional<StorageFormat> format =
+        tensor ? naturalFormat(*tensor) : std::nullopt;
+    if (!format)
+      return std::nullopt;
+    joined = joined ? join(*joined, *format, tensor->shape[1]) : *format;
+  }
+  return joined;
+}
+
+bool sandwich::hasGroupsOf(const TensorView &tensor,
+                           const StorageFormat &format) {
+  return tensor.integers && !tensor.update &&
+         holds(format, tensor.integers->format(), tensor.shape[1]);
+}
+
+/// Turns `numbers`, which `stored` has with `scale`, into those of `format`;
+/// nothing if that would change the scale too much.
+static std::optional<GroupScale> convert(const StorageFormat &stored,
+                                         const GroupScale &scale,
+                                         const StorageFormat &format,
+                                         std::span<uint8_t> numbers) {
+  GroupScale converted = scale;
+  const bool addsMinimum = stored.offset == GroupOffset::None &&
+                           format.offset == GroupOffset::Minimum;
+  if (addsMinimum)
+    converted.minimum =
+        -static_cast<float>(stored.storedZero()) * converted.scale;
+  if (!fits(format.scale, converted.scale) ||
+      !fits(format.scale, converted.minimum))
+    return std::nullopt;
+  converted.scale = roundToScale(format.scale, converted.scale);
+  // So that a number of 0 stays one.
+  if (addsMinimum)
+    converted.minimum =
+        -static_cast<float>(stored.storedZero()) * converted.scale;
+  converted.minimum = roundToScale(format.scale, converted.minimum);
+  if (format.offset == GroupOffset::None)
+    for (uint8_t &number : numbers)
+      number += format.storedZero() - stored.storedZero();
+  return converted;
+}
+
+/// `readGroup`, without the name in errors.
+static Result<GroupScale> readNumbers(const TensorView &tensor,
+                                      const StorageFormat &format, int64_t row,
+                                      int64_t column,
+                                      std::span<uint8_t> numbers) {
   const StorageFormat &stored = tensor.integers->format();
   const int64_t group = stored.groupOf(tensor.shape[1]);
   const auto count = static_cast<int64_t>(numbers.size());
+  const int64_t storedRow = tensor.storedRow(row);
   GroupScale scale;
   if (count == group) {
-    scale =
-        tensor.integers->read(tensor.storedRow(row), column / group, numbers);
+    scale = tensor.integers->read(storedRow, column / group, numbers);
   } else {
     std::vector<uint8_t> all(group);
-    scale = tensor.integers->read(tensor.storedRow(row), column / group, all);
+    scale = tensor.integers->read(storedRow, column / group, all);
     std::copy_n(all.begin() + column % group, count, numbers.begin());
   }
   if (!std::isfinite(scale.scale) || !std::isfinite(scale.minimum))
     return makeError("the scale of elements ", column, " to ",
                      column + count - 1, " is not finite");
-  scale.scale = roundToScale(format.scale, scale.scale);
-  if (stored.offset == GroupOffset::None) {
-    const auto zero = static_cast<float>(stored.storedZero());
-    if (format.offset == GroupOffset::Minimum)
-      scale.minimum = -zero * scale.scale;
-    else if (format.storedZero() != stored.storedZero())
-      for (uint8_t &number : numbers)
-        number += format.storedZero() - stored.storedZero();
-  }
-  scale.minimum = roundToScale(format.scale, scale.minimum);
-  if (!std::isfinite(scale.scale) || !std::isfinite(scale.minimum))
-    return makeError("the scale of elements ", column, " to ",
-                     column + count - 1, " is too large for ",
-                     name(format.scale));
-  return scale;
+  if (std::optional<GroupScale> converted =
+          convert(stored, scale, format, numbers))
+    return *converted;
+  std::vector<float> values(numbers.size());
+  dequantizeGroup(stored, scale, numbers, values);
+  return quantizeGroup(format, values, numbers);
 }
 
 static Result<GroupScale> inTensor(Result<GroupScale> scale,
@@ -114,29 +157,31 @@ Result<GroupScale> sandwich::readGroup(std::string_view name,
                                        const StorageFormat &format, int64_t row,
                                        int64_t column,
                                        std::span<uint8_t> numbers) {
-  const int64_t columns = tensor.shape[1];
-  if (tensor.integers && !tensor.update &&
-      holds(format, tensor.integers->format(), columns))
-    return inTensor(copyGroup(tensor, format, row, column, numbers), name, row);
-  std::vector<float> values(numbers.size());
-  const int64_t first = row * columns + column;
-  readElements(tensor, first, values);
-  SANDWICH_RETURN_IF_ERROR(checkFinite(name, tensor, first, values));
-  return inTensor(quantizeGroup(format, values, numbers), name, row);
+  assert(hasGroupsOf(tensor, format));
+  return inTensor(readNumbers(tensor, format, row, column, numbers), name, row);
 }
 
 Status sandwich::readRounded(std::string_view name, const TensorView &tensor,
                              const StorageFormat &format,
                              std::span<float> values) {
   const int64_t columns = tensor.shape[1], size = format.groupOf(columns);
+  const bool hasGroups = hasGroupsOf(tensor, format);
   std::vector<uint8_t> numbers(size);
-  for (int64_t row = 0; row < tensor.shape[0]; ++row)
+  for (int64_t row = 0; row < tensor.shape[0]; ++row) {
+    std::span<float> rest = values.subspan(row * columns, columns);
+    if (!hasGroups) {
+      readRow(tensor, row, rest);
+      SANDWICH_RETURN_IF_ERROR(checkFinite(name, tensor, row * columns, rest));
+    }
     for (int64_t column = 0; column < columns; column += size) {
+      const std::span<float> part = rest.subspan(column, size);
       SANDWICH_ASSIGN_OR_RETURN(
           GroupScale scale,
-          readGroup(name, tensor, format, row, column, numbers));
-      dequantizeGroup(format, scale, numbers, values.first(size));
-      values = values.subspan(size);
+          hasGroups
+              ? readGroup(name, tensor, format, row, column, numbers)
+              : inTensor(quantizeGroup(format, part, numbers), name, row));
+      dequantizeGroup(format, scale, numbers, part);
     }
+  }
   return {};
 }

@@ -20,6 +20,14 @@ using namespace sandwich;
 // What the configuration says. What is left to the tensors' shapes: the bits of
 // integers and the sizes of groups.
 
+/// Reads the bits of a number.
+static Result<int64_t> readBits(const Fields &fields, const char *name) {
+  SANDWICH_ASSIGN_OR_RETURN(int64_t bits, fields.integer(name, 1, 32));
+  if (bits != 4 && bits != 8)
+    return fields.refuse(name, "; 4 and 8 are supported");
+  return bits;
+}
+
 static Status checkGptq(const Fields &fields) {
   SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "is_marlin_format", false));
   SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "pack_dtype", "int32"));
@@ -36,9 +44,11 @@ static Status checkAwq(const Fields &fields) {
   return {};
 }
 
-/// Whether `scheme`, of tensors that a model of `compressed-tensors` has, is
-/// one of integers that are there for all of a run.
-static Status checkWeightScheme(const Json &scheme, const std::string &prefix) {
+/// Reads the bits of what `scheme` says of tensors of a model of
+/// `compressed-tensors`. Errors: they are no integers that are there for all of
+/// a run.
+static Result<int64_t> readWeightScheme(const Json &scheme,
+                                        const std::string &prefix) {
   const Fields fields(scheme, prefix);
   SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "type", "int"));
   SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "dynamic", false));
@@ -47,7 +57,7 @@ static Status checkWeightScheme(const Json &scheme, const std::string &prefix) {
       *strategy != "tensor")
     return fields.refuse("strategy", "; \"group\", \"channel\" and \"tensor\" "
                                      "are supported");
-  return {};
+  return readBits(fields, "num_bits");
 }
 
 /// Inputs that are rounded to eight bits as they come are so here, too, or not
@@ -64,7 +74,9 @@ static Status checkInputScheme(const Json &scheme, const std::string &prefix) {
   return {};
 }
 
-static Status checkCompressedTensors(const Fields &fields) {
+/// Reads the bits of each group of modules.
+static Result<std::vector<int64_t>>
+readCompressedTensors(const Fields &fields) {
   const Json *format = fields.find("format");
   if (!format)
     return fields.missing("format");
@@ -85,60 +97,72 @@ static Status checkCompressedTensors(const Fields &fields) {
     return fields.missing("config_groups");
   if (!groups->is_object())
     return fields.refuse("config_groups", "; an object is expected");
+  std::vector<int64_t> bits;
   for (const auto &[name, group] : groups->items()) {
-    const std::string prefix =
-        "quantization_config.config_groups." + name + ".";
+    const std::string path = "quantization_config.config_groups." + name;
     if (!group.is_object())
-      return makeError(prefix, " is ", describe(group),
+      return makeError(path, " is ", describe(group),
                        "; an object is expected");
+    const std::string prefix = path + ".";
     const Fields parts(group, prefix);
     const Json *weights = parts.find("weights");
     if (!weights || !weights->is_object())
       return makeError(prefix, "weights is ",
                        weights ? describe(*weights) : "missing",
                        "; an object is expected");
-    SANDWICH_RETURN_IF_ERROR(checkWeightScheme(*weights, prefix + "weights."));
+    SANDWICH_ASSIGN_OR_RETURN(int64_t ofGroup,
+                              readWeightScheme(*weights, prefix + "weights."));
+    bits.push_back(ofGroup);
     if (const Json *inputs = parts.find("input_activations"))
       SANDWICH_RETURN_IF_ERROR(
           checkInputScheme(*inputs, prefix + "input_activations."));
     SANDWICH_RETURN_IF_ERROR(checkFixed(parts, "output_activations", nullptr));
   }
-  return {};
+  return bits;
 }
 
-Result<std::optional<QuantizationMethod>>
+static Result<QuantizationMethod> readGptqMethod(const Fields &fields) {
+  const Json *format = fields.find("checkpoint_format");
+  if (!format || *format == "gptq")
+    return QuantizationMethod::Gptq;
+  if (*format == "gptq_v2")
+    return QuantizationMethod::GptqV2;
+  return fields.refuse("checkpoint_format",
+                       ", which is not supported (\"gptq\" and \"gptq_v2\" "
+                       "are)");
+}
+
+Result<std::optional<QuantizationConfig>>
 sandwich::readQuantization(const Fields &fields) {
   const Json *object = fields.find("quantization_config");
   if (!object)
-    return std::optional<QuantizationMethod>();
+    return std::optional<QuantizationConfig>();
   if (!object->is_object())
     return fields.refuse("quantization_config", "; an object is expected");
   const Fields inner(*object, "quantization_config.");
   const Json *method = inner.find("quant_method");
   if (!method)
     return inner.missing("quant_method");
+  QuantizationConfig config;
+  if (*method == "compressed-tensors") {
+    config.method = QuantizationMethod::CompressedTensors;
+    SANDWICH_ASSIGN_OR_RETURN(config.bits, readCompressedTensors(inner));
+    return std::optional(std::move(config));
+  }
   if (*method == "gptq") {
     SANDWICH_RETURN_IF_ERROR(checkGptq(inner));
-    const Json *format = inner.find("checkpoint_format");
-    if (!format || *format == "gptq")
-      return std::optional(QuantizationMethod::Gptq);
-    if (*format == "gptq_v2")
-      return std::optional(QuantizationMethod::GptqV2);
-    return inner.refuse("checkpoint_format",
-                        ", which is not supported (\"gptq\" and \"gptq_v2\" "
-                        "are)");
-  }
-  if (*method == "awq") {
+    SANDWICH_ASSIGN_OR_RETURN(config.method, readGptqMethod(inner));
+  } else if (*method == "awq") {
     SANDWICH_RETURN_IF_ERROR(checkAwq(inner));
-    return std::optional(QuantizationMethod::Awq);
+    config.method = QuantizationMethod::Awq;
+  } else {
+    return inner.refuse("quant_method",
+                        ", which is not supported (\"gptq\", \"awq\" and "
+                        "\"compressed-tensors\" are)");
   }
-  if (*method == "compressed-tensors") {
-    SANDWICH_RETURN_IF_ERROR(checkCompressedTensors(inner));
-    return std::optional(QuantizationMethod::CompressedTensors);
-  }
-  return inner.refuse("quant_method",
-                      ", which is not supported (\"gptq\", \"awq\" and "
-                      "\"compressed-tensors\" are)");
+  SANDWICH_ASSIGN_OR_RETURN(int64_t bits, readBits(inner, "bits"));
+  config.bits = {bits};
+  return std::optional(std::move(config));
 }
 
 // What the tensors say.
@@ -419,6 +443,13 @@ static Status findRowMajor(Parts &parts, const FindPart &find) {
   return {};
 }
 
+/// A zero less one of which all bits are ones: some kernels take it for 0,
+/// others for 2^bits.
+static bool isAmbiguous(const Parts &parts, int zero) {
+  return parts.method == QuantizationMethod::Gptq &&
+         zero == 1 << parts.numbers.bits;
+}
+
 /// What holds the integers of `parts`.
 static Result<StorageFormat> findFormat(const Parts &parts) {
   if (parts.groups < 1 || parts.columns % parts.groups != 0)
@@ -433,9 +464,14 @@ static Result<StorageFormat> findFormat(const Parts &parts) {
   if (Status status = verify(format, parts.columns); !status)
     return status.error();
   for (int64_t row = 0; row < parts.rows; ++row)
-    for (int64_t group = 0; group < parts.groups; ++group)
-      if (parts.zero(row, group) != parts.middle())
+    for (int64_t group = 0; group < parts.groups; ++group) {
+      const int zero = parts.zero(row, group);
+      if (isAmbiguous(parts, zero))
+        return makeError(".qzeros has ", zero - 1, " for group ", group,
+                         " of row ", row, ", which stands for 0 or for 2^bits");
+      if (zero != parts.middle())
         format.offset = GroupOffset::Minimum;
+    }
   // A scale times a zero has more bits.
   if (format.offset == GroupOffset::None &&
       parts.scales.elementType == ElementType::F16)
@@ -443,15 +479,18 @@ static Result<StorageFormat> findFormat(const Parts &parts) {
   return format;
 }
 
-Result<TensorView> sandwich::joinQuantized(QuantizationMethod method,
+Result<TensorView> sandwich::joinQuantized(const QuantizationConfig &config,
                                            const std::vector<int64_t> &shape,
                                            const FindPart &find) {
   Parts parts;
-  parts.method = method;
+  parts.method = config.method;
   parts.rows = shape[0];
   parts.columns = shape[1];
   SANDWICH_RETURN_IF_ERROR(parts.hasRowsFirst() ? findRowMajor(parts, find)
                                                 : findColumnMajor(parts, find));
+  if (!std::ranges::count(config.bits, parts.numbers.bits))
+    return makeError("its tensors are of ", parts.numbers.bits,
+                     " bits each, which quantization_config does not tell");
   SANDWICH_ASSIGN_OR_RETURN(const StorageFormat format, findFormat(parts));
   for (std::string_view suffix : {".g_idx", ".weight_g_idx"})
     if (const TensorView *order = find(suffix))

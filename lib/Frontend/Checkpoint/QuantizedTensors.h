@@ -32,7 +32,7 @@ namespace sandwich {
 /// Reads `quantization_config` of `fields`, if it is there. Errors name the
 /// field and its value: methods, and what they do to a model, that the compiler
 /// does not know.
-Result<std::optional<QuantizationMethod>>
+Result<std::optional<QuantizationConfig>>
 readQuantization(const Fields &fields);
 
 /// What the tensors of a matrix are called, after the name of the module: the
@@ -41,10 +41,12 @@ std::span<const std::string_view> quantizedSuffixes(QuantizationMethod method);
 
 /// The matrix of `shape` whose tensors `find` finds by their suffixes; the
 /// first one is there. Errors name the suffix: tensors that are missing or of
-/// another type or shape, integers of other than 4 and 8 bits, groups that no
-/// `StorageFormat` has, and columns in an order of their own.
+/// another type or shape, integers of other bits than `config` tells, groups
+/// that no `StorageFormat` has, zeros that two meanings are known of, and
+/// columns in an order of their own.
 Result<TensorView>
-joinQuantized(QuantizationMethod method, const std::vector<int64_t> &shape,
+joinQuantized(const QuantizationConfig &config,
+              const std::vector<int64_t> &shape,
               const std::function<const TensorView *(std::string_view)> &find);
 
 } // namespace sandwich

@@ -323,6 +323,8 @@ def make_gguf(out, config, types, random, tokenizer, broken):
         factors = rope_factors(config)
         tensors.append(("rope_freqs.weight", factors.shape, F32,
                         factors.tobytes()))
+    if broken == "bias":
+        tensors.append(("blk.1.ffn_up.bias", (4,), F32, bytes(16)))
     if broken == "type":
         tensors[3] = (*tensors[3][:2], 16, tensors[3][3])
     if broken == "architecture":
@@ -464,6 +466,8 @@ def make_folder(out, config, spelled, random, broken):
     quantized = dict(config)
     quantized["quantization_config"] = quantization_config(method, bits, group,
                                                            symmetric)
+    if broken == "bits":
+        quantized["quantization_config"]["bits"] = 8
     if broken == "method":
         quantized["quantization_config"]["quant_method"] = "hqq"
     make_checkpoint.write_checkpoint(out, quantized, entries)
@@ -481,8 +485,17 @@ def with_infinite_scale(made):
             (*part[:3], b"\x00\x7c" + part[3][2:]) for part in made]
 
 
+def with_bias(value):
+    def add(made):
+        name = made[0][0].rsplit(".", 1)[0] + ".bias"
+        return made + [entry(name, "F16", halves(np.full(8, value)))]
+    return add
+
+
 # What can be done to the tensors of a module.
 BREAKS = {
+    "bias": with_bias(0.5),
+    "no-bias": with_bias(0),
     "order": in_other_order,
     "infinite": with_infinite_scale,
     "zeros": lambda made: [part for part in made if "zero" not in part[0]],
