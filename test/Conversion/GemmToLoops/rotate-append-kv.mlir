@@ -50,11 +50,11 @@
 // INT8: vector.store %{{.*}} : memref<?x32xf32, strided<[32, 1]>>, vector<16xf32>
 // INT8: vector.store %{{.*}} : memref<?x32xf32, strided<[32, 1]>>, vector<16xf32>
 // INT8: %[[LARGEST:.*]] = vector.reduction <maxsi>, %{{.*}} : vector<16xi32> into i32
-// INT8: %[[F32:.*]] = arith.bitcast %[[LARGEST]] : i32 to f32
-// INT8: %[[SCALE:.*]] = arith.mulf %[[F32]]
-// INT8: arith.cmpf ogt, %[[F32]]
-// INT8: arith.divf %{{.*}}, %[[F32]]
-// INT8: %[[FINITE:.*]] = arith.cmpf olt, %[[F32]]
+// INT8: %[[FLOAT:.*]] = arith.bitcast %[[LARGEST]] : i32 to f32
+// INT8: %[[SCALE:.*]] = arith.mulf %[[FLOAT]]
+// INT8: arith.cmpf ogt, %[[FLOAT]]
+// INT8: arith.divf %{{.*}}, %[[FLOAT]]
+// INT8: %[[FINITE:.*]] = arith.cmpf olt, %[[FLOAT]]
 // INT8: %[[STORED:.*]] = arith.select %[[FINITE]], %[[SCALE]], %{{.*}} : f32
 // INT8: vector.fma
 // INT8: %[[KEYS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>

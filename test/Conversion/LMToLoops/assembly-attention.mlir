@@ -13,6 +13,14 @@
 // RUN: FileCheck %s --check-prefix=BF16 < %t.bf16.loops
 // RUN: not grep 'vmov.*[re][sb]p' %t.bf16.loops
 
+// RUN: sed 's/x1024xf16/x1088xi8/' %s \
+// RUN:   | sandwich-opt -lm-to-loops=target=x86-64-avx512 -loops-to-llvm | mlir-translate --mlir-to-llvmir \
+// RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 \
+// RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 -relocation-model=pic -o %t.i8.s
+// RUN: awk -v RS='\n[.]LBB' '/Inner Loop/ { split($0, loop, "\n\tj"); if (gsub(/vfmadd/, "&", loop[1]) == 24) print loop[1] }' %t.i8.s > %t.i8.loops
+// RUN: FileCheck %s --check-prefix=INT8 < %t.i8.loops
+// RUN: not grep 'vmov.*[re][sb]p' %t.i8.loops
+
 // Decode, for one, four or eight query heads that share a head of the cache, in
 // tiles of the rule's sizes: no inner loop that multiplies spills, or loads again
 // what does not change. Queries and weights are on the stack, and indexed.
@@ -67,6 +75,21 @@
 // BF16-COUNT-24: vfmadd231ps
 // BF16-COUNT-2: {{(vpslld|vpandq)}}
 // BF16-COUNT-24: vfmadd231ps
+
+// Integers are widened from a quarter of a cache line, and no loop over channels or
+// tokens scales them.
+// INT8-COUNT-2: vpmovsxbd {{[^,]*}}(
+// INT8-NOT: vmulps
+// INT8-COUNT-24: vfmadd231ps
+// INT8-NOT: vmulps
+// INT8-COUNT-2: vpmovsxbd {{[^,]*}}(
+// INT8-NOT: vmulps
+// INT8-COUNT-24: vfmadd231ps
+// INT8-NOT: vmulps
+// INT8-COUNT-2: vpmovsxbd {{[^,]*}}(
+// INT8-NOT: vmulps
+// INT8-COUNT-24: vfmadd231ps
+// INT8-NOT: vmulps
 
 func.func @prefill(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
