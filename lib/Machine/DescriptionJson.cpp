@@ -231,11 +231,12 @@ static Status readFlops(ObjectReader &reader, MatmulRates &rates) {
     ObjectReader types(*reader.take("core_gflops"), "core_gflops");
     SANDWICH_RETURN_IF_ERROR(types.number("f32", giga, rates.f32));
     SANDWICH_RETURN_IF_ERROR(types.number("bf16", giga, rates.bf16));
+    SANDWICH_RETURN_IF_ERROR(types.number("int8", giga, rates.int8));
     return types.end();
   }
   if (found) {
     SANDWICH_RETURN_IF_ERROR(reader.number("core_gflops", giga, rates.f32));
-    rates.bf16 = rates.f32;
+    rates.bf16 = rates.int8 = rates.f32;
   }
   return {};
 }
@@ -422,6 +423,8 @@ Json sandwich::toJson(const MachineDescription &description) {
   json["core_gflops"] = Json::object();
   add(json["core_gflops"], "f32", description.coreFlopsPerSecond.f32, giga);
   add(json["core_gflops"], "bf16", description.coreFlopsPerSecond.bf16, giga);
+  if (const MachineValue &int8 = description.coreFlopsPerSecond.int8; int8 > 0)
+    add(json["core_gflops"], "int8", int8, giga);
   json["parts"] = Json::object();
   for (const auto &[kind, part] : description.parts) {
     json["parts"][kind] = Json::object();

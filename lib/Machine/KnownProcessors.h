@@ -59,7 +59,7 @@ std::string knownProcessorNames();
 struct Generation {
   double gigahertz;
   /// Operations of one core for each cycle in matmuls, as reached.
-  double f32PerCycle, bf16PerCycle;
+  double f32PerCycle, bf16PerCycle, int8PerCycle;
   /// What one core reads; what a node's memory gives for each core, and at
   /// least; in GB/s.
   double coreGigabytes, gigabytesPerCore, nodeGigabytes;

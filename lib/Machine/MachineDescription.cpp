@@ -62,6 +62,7 @@ class Describer {
 public:
   Describer(const Machine &machine, const Target &target)
       : machine(machine), generation(generationOf(target)),
+        hasIntegers(std::ranges::any_of(target.matrixISAs, multipliesIntegers)),
         known(findKnownProcessor(machine.cpuModel)) {
     // What has the machine's memories, and how many cores the largest has.
     memoryKind = countParts(machine.root, "numa") > 0 ? "numa" : "machine";
@@ -119,6 +120,9 @@ private:
         ofGeneration(cycles * generation.f32PerCycle);
     description.coreFlopsPerSecond.bf16 =
         ofGeneration(cycles * generation.bf16PerCycle);
+    if (hasIntegers)
+      description.coreFlopsPerSecond.int8 =
+          ofGeneration(cycles * generation.int8PerCycle);
     description.coreBytesPerSecond =
         either(&KnownProcessor::coreGigabytes, giga, generation.coreGigabytes);
     description.memoryLatencySeconds =
@@ -219,6 +223,7 @@ private:
 
   const Machine &machine;
   const Generation &generation;
+  const bool hasIntegers;
   const KnownProcessor *known;
   MachineDescription description;
   std::string memoryKind;

@@ -342,6 +342,10 @@ Status PlanSearch::readModel() {
 
 Status PlanSearch::readMachine() {
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
+  work.roundsInputs =
+      StorageFormat::parseOption(options.compile.dtype)->isQuantized() &&
+      options.compile.activations == name(MatrixElement::Int8) &&
+      std::ranges::any_of(target.matrixISAs, multipliesIntegers);
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,
                             readMachineTopology(options.topology));
   description = describeMachine(plan.machine, target);

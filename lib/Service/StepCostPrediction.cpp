@@ -37,6 +37,8 @@ static ModelWork workOf(const proto::Manifest &manifest) {
       bitsPerWeight(*StorageFormat::parse(manifest.target().dtype()),
                     work.hiddenSize) /
       8;
+  work.roundsInputs =
+      manifest.target().activations() == name(MatrixElement::Int8);
   work.bytesPerKeyValue = static_cast<double>(artifact::keyValueBytes(
                               manifest.kv_cache().dtype(), model.head_dim())) /
                           model.head_dim();

@@ -64,6 +64,38 @@ TEST(MachineDescription, WhatIsAbsentIsDerived) {
   EXPECT_DOUBLE_EQ(description->parts.at("numa").bytesPerSecond, 16 * 5e9);
 }
 
+/// Integers have a rate where the target multiplies them; files need not tell
+/// it, and say nothing of it elsewhere.
+TEST(MachineDescription, IntegersHaveTheirOwnRate) {
+  const Machine machine = read("numa:1 core:2 pu:1");
+  const MachineDescription without =
+      describeMachine(machine, targetOf("x86-64-avx512"));
+  EXPECT_EQ(without.coreFlopsPerSecond.int8, 0);
+  EXPECT_DOUBLE_EQ(without.coreFlopsPerSecond.of(MatrixElement::Int8),
+                   without.coreFlopsPerSecond.f32);
+  EXPECT_FALSE(toJson(without)["core_gflops"].contains("int8"));
+  for (const char *target :
+       {"x86-64-avx512-vnni", "x86-64-avx512-bf16", "aarch64-neon-dotprod"}) {
+    const MachineDescription derived =
+        describeMachine(machine, targetOf(target));
+    const MatmulRates &rates = derived.coreFlopsPerSecond;
+    EXPECT_GT(rates.of(MatrixElement::Int8), rates.f32) << target;
+    EXPECT_EQ(rates.int8.origin, ValueOrigin::Derived);
+    Result<MachineDescription> older = machineDescriptionFromJson(
+        *parseJson("{\"core_gflops\": {\"f32\": 72, \"bf16\": 80}}"), derived);
+    ASSERT_TRUE(older) << older.error().message;
+    EXPECT_DOUBLE_EQ(older->coreFlopsPerSecond.int8, rates.int8);
+    Result<MachineDescription> newer = machineDescriptionFromJson(
+        *parseJson("{\"core_gflops\": {\"int8\": 250}}"), derived);
+    ASSERT_TRUE(newer) << newer.error().message;
+    EXPECT_DOUBLE_EQ(newer->coreFlopsPerSecond.of(MatrixElement::Int8), 250e9);
+    Result<MachineDescription> again =
+        machineDescriptionFromJson(toJson(*newer), MachineDescription());
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(toJson(*again), toJson(*newer));
+  }
+}
+
 TEST(MachineDescription, IsByCoresWhereNothingIsKnown) {
   const MachineDescription flat = describeMachine(
       read("pack:2 [numa] l3:1 core:64 pu:1"), targetOf("x86-64-amx"));
@@ -196,6 +228,8 @@ TEST(MachineDescription, ErrorsNameTheField) {
             "memory_gb_per_second.zero names no NUMA node");
   EXPECT_EQ(errorOf("{\"memory_gb_per_second\": {\"0\": \"1\"}}"),
             "memory_gb_per_second.0 is not a number of 1e-06 to 1e+09");
+  EXPECT_EQ(errorOf("{\"core_gflops\": {\"int8\": -1}}"),
+            "core_gflops.int8 is not a number of 1e-06 to 1e+09");
   EXPECT_EQ(errorOf("{\"core_gflops\": {\"f32\": 1, \"f16\": 1}}"),
             "core_gflops.f16 is not known");
   EXPECT_EQ(errorOf("{\"core_ghz\": {\"origin\": \"given\"}}"),

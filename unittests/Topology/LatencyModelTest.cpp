@@ -61,6 +61,24 @@ protected:
   std::optional<LatencyModel> model;
 };
 
+/// What rounds its inputs goes by the rate of integers, weights of integers
+/// that become floats by that of bf16.
+TEST(ModelWorkTest, IntegersAreWhatIsMultiplied) {
+  ModelWork work;
+  work.bytesPerWeight = 0.5625;
+  EXPECT_EQ(work.matrixElement(), MatrixElement::BF16);
+  work.roundsInputs = true;
+  EXPECT_EQ(work.matrixElement(), MatrixElement::Int8);
+  MachineDescription values = ordinaryMachine();
+  values.coreFlopsPerSecond.int8 = 300e9;
+  const MachineNode machine =
+      readMachineTopology("synthetic:numa:1 core:2 pu:1")->root;
+  Result<LatencyModel> model =
+      LatencyModel::create(machine, values, work.matrixElement());
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_DOUBLE_EQ(model->speedOf({{0}})->flopsPerSecond, 300e9);
+}
+
 TEST_F(LatencyModelTest, CoresShareWhatTheirPartsCanRead) {
   MachineDescription values = ordinaryMachine();
   values.coreBytesPerSecond = 10e9;

@@ -94,9 +94,13 @@ struct MatmulRates {
   MachineValue f32;
   /// Of bf16 weights.
   MachineValue bf16;
+  /// Of weights of integers and inputs that are rounded to int8; 0 where no
+  /// instructions multiply them, so that they count as f32.
+  MachineValue int8;
 
-  /// Nothing is known of integers, which count as f32.
   const MachineValue &of(MatrixElement element) const {
+    if (element == MatrixElement::Int8 && int8 > 0)
+      return int8;
     return element == MatrixElement::BF16 ? bf16 : f32;
   }
 };
@@ -179,10 +183,10 @@ Result<MachineDescription> readNodeDescription(const std::string &path,
                                                uint64_t cores,
                                                const Target &target);
 
-/// `{"core_ghz", "core_gflops": {"f32", "bf16"}, "core_gb_per_second",
-/// "memory_latency_ns", "core_l2_gb_per_second", "core_l3_gb_per_second",
-/// "remote_share", "parts": {KIND: {"gb_per_second", "handoff_ns",
-/// "link_gb_per_second"}}, "memory_gb_per_second": {NODE: n},
+/// `{"core_ghz", "core_gflops": {"f32", "bf16", "int8"},
+/// "core_gb_per_second", "memory_latency_ns", "core_l2_gb_per_second",
+/// "core_l3_gb_per_second", "remote_share", "parts": {KIND: {"gb_per_second",
+/// "handoff_ns", "link_gb_per_second"}}, "memory_gb_per_second": {NODE: n},
 /// "latent": [{"name", "inside", "cores", "stride", "gb_per_second",
 /// "handoff_ns", "link_gb_per_second"}], "wakeups_per_core_per_second",
 /// "wakeup_ms"}`; a GB is 10^9 bytes, and each number is `{"value", "origin",

@@ -43,8 +43,15 @@ struct ModelWork {
   double bytesPerWeight = 2;
   double bytesPerKeyValue = 2;
 
-  /// What matmuls multiply.
+  /// Whether weights are integers, and inputs are rounded to int8 to be
+  /// multiplied with them.
+  bool roundsInputs = false;
+
+  /// What matmuls multiply. Integers by inputs that are not rounded become
+  /// floats, as fast as a machine has them for weights of 16 bits.
   MatrixElement matrixElement() const {
+    if (roundsInputs)
+      return MatrixElement::Int8;
     return bytesPerWeight > 2 ? MatrixElement::F32 : MatrixElement::BF16;
   }
   /// Elements of one token's queries in one layer, and of its keys and values.
