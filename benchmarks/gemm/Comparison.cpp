@@ -18,6 +18,8 @@
 #include "sandwich/Support/Statistics.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -50,9 +52,10 @@ private:
   Contest(const MatmulShape &shape, MatrixISA isa,
           const ComparisonOptions &options)
       : shape(shape), isa(isa), options(options),
-        operands(shape.n, shape.k, shape.storage == StorageFormat::bf16()) {}
+        operands(shape.n, shape.k, shape.storage) {}
 
   Status packWeights();
+  void packIntegers();
   Status check(int64_t rows, int64_t layer);
   /// The next `count` layers, in turn.
   int64_t nextLayers(int64_t &position, int64_t count) const {
@@ -107,7 +110,8 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
   SANDWICH_RETURN_IF_ERROR(contest->packWeights());
   contest->reader.emplace(*contest->team, teamOptions.threads,
                           contest->weights.contents());
-  if (options.comparePeer)
+  // It has no weights of integers that share scales in groups.
+  if (options.comparePeer && !shape.storage.isQuantized())
     contest->peer =
         createPeer(contest->operands, shape.n, shape.k,
                    shape.storage == StorageFormat::bf16(), contest->layers,
@@ -120,6 +124,10 @@ Status Contest::packWeights() {
       weights,
       AnonymousMemory::allocate(layers * matmul->layerBytes(), "the weights",
                                 AnonymousMemory::Fill::Wholly));
+  if (shape.storage.isQuantized()) {
+    packIntegers();
+    return {};
+  }
   int64_t rows = divideUp(shape.n, shape.packing->panel) * shape.packing->panel;
   auto pack = [&]<typename Element>(Element) {
     std::vector<Element> plain(rows * shape.k);
@@ -140,6 +148,27 @@ Status Contest::packWeights() {
 
 /// Compares some elements with sums in double precision, and all with the
 /// peer's.
+void Contest::packIntegers() {
+  const StorageFormat &storage = shape.storage;
+  const int64_t panel = shape.packing->panel, group = storage.groupOf(shape.k);
+  const int64_t bytes = groupBytes(storage, panel, group);
+  const int64_t groups = shape.k / group;
+  tbb::parallel_for(
+      int64_t(0), layers * divideUp(shape.n, panel), [&](int64_t number) {
+        const int64_t panels = divideUp(shape.n, panel);
+        const int64_t layer = number / panels, place = number % panels;
+        std::vector<uint8_t> numbers(panel * group);
+        std::vector<GroupScale> columns(panel);
+        std::byte *to = weights.data() + layer * matmul->layerBytes() +
+                        place * groups * bytes;
+        for (int64_t i = 0; i < groups; ++i, to += bytes) {
+          operands.fillGroup(layer, place * panel, i, numbers, columns);
+          packGroup(storage, *shape.packing, numbers, columns,
+                    std::span(to, bytes));
+        }
+      });
+}
+
 Status Contest::check(int64_t rows, int64_t layer) {
   matmul->run(*team, weights.data(), rows, layer, 1);
   auto wrong = [&](int64_t row, int64_t column, double expected) {

@@ -27,8 +27,13 @@ LayeredMatmul::create(const MatmulShape &shape, const ScheduleTable &table,
                       const Target &target, int64_t threads, int64_t maxRows,
                       int64_t layers) {
   std::unique_ptr<LayeredMatmul> matmul(new LayeredMatmul);
+  // Integers round what tiles beside them read.
+  MatrixISA isa = table.front().schedule.microKernel.isa;
+  for (const ScheduleTableEntry &entry : table)
+    if (!multipliesIntegers(entry.schedule.microKernel.isa))
+      isa = entry.schedule.microKernel.isa;
   matmul->program = {.shape = shape,
-                     .isa = table.front().schedule.microKernel.isa,
+                     .isa = isa,
                      .threads = threads,
                      .maxRows = maxRows,
                      .layers = layers};

@@ -32,6 +32,7 @@ struct Options : ComparisonOptions {
   std::vector<std::string> dtypes = {"bf16", "f32"};
   std::vector<std::string> shapes = {"6144x2048", "2048x2048", "11008x2048",
                                      "2048x5504"};
+  std::string activations = "int8";
   bool tune = true;
   std::string strategy = "sandwich";
   std::string schedules = "gemm-schedules.txt";
@@ -46,23 +47,29 @@ struct Points {
   std::vector<Comparison> points;
 };
 
-Result<MatmulShape> parseShape(const std::string &text, bool bf16) {
+Result<MatmulShape> parseShape(const std::string &text,
+                               const StorageFormat &storage, bool rounds) {
   MatmulShape shape;
-  shape.storage = bf16 ? StorageFormat::bf16() : StorageFormat::f32();
+  shape.storage = storage;
+  shape.roundsInput = rounds && storage.isQuantized();
   char rest = 0;
   constexpr int64_t largest = int64_t(1) << 20;
   if (std::sscanf(text.c_str(), "%ldx%ld%c", &shape.n, &shape.k, &rest) != 2 ||
       shape.n < 1 || shape.k < 1 || shape.n > largest || shape.k > largest)
     return makeError("'", text, "' is no shape such as 6144x2048 (N x K)");
+  if (Status status = verify(storage, shape.k); !status)
+    return status.error().inContext("'" + text + "'");
   return shape;
 }
 
 /// One schedule for all rows; `shape` gets the packing that it reads.
 Result<ScheduleTable> tableOf(const std::string &text, MatmulShape &shape) {
   SANDWICH_ASSIGN_OR_RETURN(Schedule schedule, parseSchedule(text));
-  for (const Packing &packing : packingsOf(schedule.microKernel.isa)) {
+  for (const Packing &packing :
+       packingsOf(schedule.microKernel.isa, shape.storage)) {
     shape.packing = packing;
-    if (reads(schedule.microKernel, packing) && verify(schedule, shape))
+    if (reads(schedule.microKernel, packing, shape.storage) &&
+        verify(schedule, shape))
       return ScheduleTable{{INT64_MAX, schedule}};
   }
   return verify(schedule, shape).error();
@@ -76,7 +83,8 @@ Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
   if (!options.tune) {
     SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
                               chooseUntuned(shape, target, options.threads));
-    shape.packing = packingOf(table.front().schedule.microKernel.isa);
+    shape.packing =
+        packingOf(table.front().schedule.microKernel.isa, shape.storage);
     return table;
   }
   ModelTuningOptions tuning;
@@ -98,7 +106,8 @@ Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
                  shape.n, shape.k, tuned.seconds, tuned.measurements);
   shape.packing = group.group.shape.packing
                       ? *group.group.shape.packing
-                      : packingOf(group.table.front().schedule.microKernel.isa);
+                      : packingOf(group.table.front().schedule.microKernel.isa,
+                                  shape.storage);
   return group.table;
 }
 
@@ -171,10 +180,13 @@ Status run(const Options &options) {
       "dtype,n,k,m,seconds,read_seconds,peak_flops,share_of_limit,"
       "share_of_reading,peer,peer_seconds,ratio\n";
   for (const std::string &dtype : options.dtypes) {
+    SANDWICH_ASSIGN_OR_RETURN(const StorageFormat storage,
+                              StorageFormat::parseOption(dtype));
     Points all{dtype, {}};
     for (const std::string &text : options.shapes) {
-      SANDWICH_ASSIGN_OR_RETURN(MatmulShape shape,
-                                parseShape(text, dtype == "bf16"));
+      SANDWICH_ASSIGN_OR_RETURN(
+          MatmulShape shape,
+          parseShape(text, storage, options.activations == "int8"));
       SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
                                 schedulesFor(shape, target, options));
       std::string peerName;
@@ -226,9 +238,19 @@ int main(int argc, char **argv) try {
       "sandwich-benchmark-gemm"};
   app.add_option("--threads", options.threads,
                  "Threads (default: what this machine allows)");
-  app.add_option("--dtype", options.dtypes, "Element types")
+  app.add_option("--dtype", options.dtypes,
+                 "How weights are stored: bf16, f32, int8, int4, or another "
+                 "format of integers as for sandwich-compile")
       ->delimiter(',')
-      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->check([](const std::string &text) {
+        Result<StorageFormat> format = StorageFormat::parseOption(text);
+        return format ? std::string() : format.error().message;
+      })
+      ->capture_default_str();
+  app.add_option("--activations", options.activations,
+                 "What is multiplied with weights of integers, as for "
+                 "sandwich-compile")
+      ->check(CLI::IsMember({"int8", "float"}))
       ->capture_default_str();
   app.add_option("--shapes", options.shapes, "Shapes of weights, N x K")
       ->delimiter(',')
