@@ -61,10 +61,8 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
     if (matmul.getSchedules() ||
         lm::getThreads(function, options.threads) != threads)
       return;
-    // Those of quantized weights are left to the untuned rule.
-    MatmulShape shape = gemm::getShape(matmul, symbols);
-    if (shape.storage.isQuantized())
-      return;
+    const MatmulShape shape =
+        gemm::getShape(matmul, symbols, options.activations);
     // Logits are wanted of the last token of each sequence, so of few rows.
     constexpr int64_t mostLogits = 32;
     bool makesLogits =

@@ -34,8 +34,10 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   unit(MatrixISA::X86_AVX2_F32) = {0.5, 4, 0.5};
   unit(MatrixISA::X86_AVX512_F32) = {0.5, 4, 0.5};
   unit(MatrixISA::X86_AVX512_BF16) = {0.5, 6, 0.5};
+  unit(MatrixISA::X86_AVX512_VNNI) = {0.5, 5, 0.5};
   unit(MatrixISA::X86_AMX_BF16) = {21.6, 52, 8};
   unit(MatrixISA::ARM_NEON_F32) = {0.5, 4, 0.5};
+  unit(MatrixISA::ARM_NEON_DOTPROD) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_BF16) = {0.5, 5, 0.5};
   // Of vectors of 512 bits; shorter ones take as many times as long in passes,
   // which no schedule changes.
@@ -64,9 +66,12 @@ struct CostModel::Walk {
   const Schedule &schedule;
   const CostModelParameters::Unit &unit;
   RegisterFile file;
+  /// Of the weight that micro-kernels read.
   Packing packing;
   double weightElementBytes, inputElementBytes;
   bool widensWeights;
+  /// k that share a scale, of integers; else 0.
+  int64_t group;
   /// Columns of a pass over the strips, and the calls for each strip in it.
   int64_t width, callsPerStrip;
   /// Registers of sums and weights side by side in a call.
@@ -101,6 +106,12 @@ double CostModel::callSeconds(const Walk &walk, int64_t rows, int64_t k,
   double multiplies =
       rowRegisters * columns + (walk.widensWeights ? columns : 0);
   double steps = static_cast<double>(k) / walk.kStep;
+  if (walk.group > 0) {
+    // The sums of a group are converted, scaled, and added to those in f32.
+    constexpr double scaling = 3;
+    multiplies += scaling * rowRegisters * columns * walk.kStep /
+                  static_cast<double>(walk.group);
+  }
   double multiplying = multiplies * walk.unit.multiplyCycles * walk.pressure;
   double loading =
       (inputLoads + columns) * walk.unit.loadCycles + walk.prefetches * 0.5;
@@ -165,6 +176,9 @@ double CostModel::passSeconds(const Walk &walk, int64_t rows, int64_t k,
   // One strip reads the weight as one stream, which the hardware follows.
   if (strips == 1 && calls == 1)
     covered = std::max(covered, parameters.hardwarePrefetch);
+  // Integers were read at the speed of memory without any prefetch.
+  if (walk.group > 0)
+    covered = 1;
   // Side by side, more panels than were measured are more pages than trusted.
   constexpr double trustedPanels = 4;
   double panels = static_cast<double>(walk.width) / walk.packing.panel;
@@ -187,7 +201,13 @@ double CostModel::partSeconds(const MatmulShape &shape,
   const MicroKernel &kernel = schedule.microKernel;
   bool bf16 = multipliesBF16(kernel.isa);
   RegisterFile file = registerFileOf(kernel.isa);
-  Packing packing = packingFor(shape, kernel.isa);
+  const StorageFormat &storage = shape.storage;
+  const bool integers = multipliesIntegers(kernel.isa);
+  const bool unpacks = unpacksWeights(kernel.isa, storage);
+  const double storedBytes = bitsPerWeight(storage, shape.k) / 8;
+  const double inputBytesOf = integers ? 1 : bf16 ? 2 : 4;
+  Packing packing =
+      multipliedPacking(kernel.isa, packingFor(shape, kernel.isa), storage);
   int64_t bM = std::min(schedule.slice[0], part[0]);
   int64_t bN = std::min(schedule.slice[1], part[1]);
   int64_t bK = std::min(schedule.slice[2], part[2]);
@@ -198,9 +218,10 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .unit = parameters.unitOf(kernel.isa),
       .file = file,
       .packing = packing,
-      .weightElementBytes = bitsPerWeight(shape.storage, shape.k) / 8,
-      .inputElementBytes = bf16 ? 2.0 : 4.0,
-      .widensWeights = widensWeights(kernel.isa, shape.storage),
+      .weightElementBytes = unpacks ? inputBytesOf : storedBytes,
+      .inputElementBytes = inputBytesOf,
+      .widensWeights = widensWeights(kernel.isa, storage),
+      .group = integers ? storage.groupOf(shape.k) : 0,
       .width = std::max(packing.panel, kernel.columns),
       .callsPerStrip = std::max<int64_t>(packing.panel / kernel.columns, 1),
       .columnRegisters = static_cast<double>(kernel.columns) / file.columns,
@@ -220,7 +241,9 @@ double CostModel::partSeconds(const MatmulShape &shape,
     int64_t strips = divideUp(bM, kernel.rows);
     rowsUsed = std::min(rowsUsed, divideUp(bM, strips));
     int64_t columns = kernel.columns / file.columns;
-    int64_t left = file.registers - (rowsUsed * columns + columns + 1);
+    // Integers have sums of a group, too.
+    int64_t left = file.registers -
+                   ((integers ? 2 : 1) * rowsUsed * columns + columns + 1);
     walk.pressure +=
         parameters.registerPressure * std::max<int64_t>(4 - left, 0);
   }
@@ -247,7 +270,7 @@ double CostModel::partSeconds(const MatmulShape &shape,
                      ? static_cast<double>(part[1])
                      : static_cast<double>(bN);
   again *= part[2] * walk.weightElementBytes;
-  bool againFromMemory = again > parameters.l2Bytes / 2;
+  bool againFromMemory = !unpacks && again > parameters.l2Bytes / 2;
   double againBytesPerSecond =
       againFromMemory ? memoryBytesPerSecond : parameters.l2BytesPerSecond;
 
@@ -264,7 +287,10 @@ double CostModel::partSeconds(const MatmulShape &shape,
     return seconds;
   };
   int64_t firstRows = higher ? low + 1 : low;
-  double perPanel = blockSeconds(firstRows, memoryBytesPerSecond, true);
+  // What is unpacked is read from the copy, in a cache.
+  double perPanel = unpacks
+                        ? blockSeconds(firstRows, againBytesPerSecond, false)
+                        : blockSeconds(firstRows, memoryBytesPerSecond, true);
   if (higher > 1)
     perPanel += (higher - 1) *
                 blockSeconds(low + 1, againBytesPerSecond, againFromMemory);
@@ -272,13 +298,26 @@ double CostModel::partSeconds(const MatmulShape &shape,
   if (rest > 0)
     perPanel += rest * blockSeconds(low, againBytesPerSecond, againFromMemory);
   double seconds = perPanel * static_cast<double>(part[1]) / walk.width;
+  if (unpacks) {
+    // Once, if the copy stays for all blocks of rows.
+    const bool stays =
+        schedule.order == LoopOrder::ColumnsOuter && bK >= part[2];
+    const auto times = static_cast<double>(stays ? 1 : rowBlocks);
+    const auto elements = static_cast<double>(part[1]) * part[2];
+    constexpr double elementsPerCycle = 4;
+    seconds += times * elements *
+               (1 / elementsPerCycle / parameters.cyclesPerSecond +
+                storedBytes / memoryBytesPerSecond);
+  }
   if (schedule.packsInput) {
     // Each element is loaded and stored, again for other columns if not all of
     // K stays packed.
     const bool stays = schedule.order == LoopOrder::RowsOuter && bK >= part[2];
     const auto times = static_cast<double>(stays ? 1 : divideUp(part[1], bN));
     const auto elements = static_cast<double>(part[0]) * part[2];
-    constexpr double vectorElements = 4, accesses = 2;
+    // Rounding looks at each twice.
+    constexpr double vectorElements = 4;
+    const double accesses = integers ? 4 : 2;
     seconds += times * elements / vectorElements * accesses *
                walk.unit.loadCycles / parameters.cyclesPerSecond;
   }
@@ -379,6 +418,8 @@ Result<Choice> sandwich::chooseByModel(const Payload &payload,
         Schedule schedule = start;
         schedule.slice[0] = bM;
         schedule.slice[2] = bK;
+        if (!fitsMemory(payload, schedule))
+          continue;
         schedule.order =
             rowBlocks > 1 ? LoopOrder::ColumnsOuter : LoopOrder::RowsOuter;
         Choice choice = consider(schedule);
@@ -410,9 +451,6 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
                                               const Target &target,
                                               int64_t threads,
                                               const UntunedOptions &options) {
-  // The model knows neither integers nor unpacking.
-  if (shape.storage.isQuantized())
-    return chooseByRule(shape, target, threads);
   CostModel model(options.machine
                       ? CostModelParameters::of(*options.machine, target)
                       : CostModelParameters::of(target, threads));
@@ -424,6 +462,9 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
         return bool(verify(entry.schedule, shape));
       }))
     rule.clear();
+  // The model was compared with no schedules of integers, and of unpacking.
+  if (shape.storage.isQuantized() && !rule.empty())
+    return rule;
   bool byRule = true;
   std::vector<Choice> choices;
   for (int64_t rows : coarseRows(options.maxRows)) {

@@ -230,7 +230,6 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   const int64_t group = shape.storage.groupOf(shape.k);
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
-  schedule.packsInput = true;
   const int64_t mostK =
       std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group;
   schedule.slice[2] = std::min(shape.k, mostK);
@@ -254,13 +253,6 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   schedule.slice[0] = std::max<int64_t>(rows / kernel.rows, 1) * kernel.rows;
   builder.serve(kernel.rows + 1, INT64_MAX);
   return std::move(builder.table);
-}
-
-/// Whether many rows of floats take less time than those of integers: scaling
-/// the sums of each group takes most of what tiles of integers would gain, and
-/// AVX2 has three instructions or more for four k that its FMA has four for.
-bool gainsByFloats(MatrixISA integers, MatrixISA floats) {
-  return hasTiles(floats) || integers == MatrixISA::X86_AVX2_INT8;
 }
 
 /// Few rows by integers, which are read at the speed of memory; more by floats,
@@ -295,26 +287,22 @@ bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
 Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
                                              const Target &target,
                                              int64_t threads) {
-  const std::optional<MatrixISA> chosen = instructionsFor(shape, target);
-  if (!chosen)
+  const std::vector<MatrixISA> all = allInstructionsFor(shape, target);
+  if (all.empty())
     return makeError("no matrix instructions of ", target.name,
                      " multiply a weight of ", shape.n, " x ", shape.k);
-
-  if (multipliesIntegers(*chosen)) {
-    MatmulShape exact = shape;
-    exact.roundsInput = false;
-    const std::optional<MatrixISA> floats = instructionsFor(exact, target);
-    if (floats && gainsByFloats(*chosen, *floats) && !shape.deterministic)
-      return chooseIntegersAndFloats(shape, *chosen, *floats, target, threads);
-    return chooseIntegers(shape, *chosen, target, threads);
-  }
-  if (unpacksWeights(*chosen, shape.storage))
-    return chooseUnpacking(shape, *chosen, packingFor(shape, *chosen), target,
+  const MatrixISA chosen = all.front();
+  if (multipliesIntegers(chosen))
+    return all.size() > 1 ? chooseIntegersAndFloats(shape, chosen, all.back(),
+                                                    target, threads)
+                          : chooseIntegers(shape, chosen, target, threads);
+  if (unpacksWeights(chosen, shape.storage))
+    return chooseUnpacking(shape, chosen, packingFor(shape, chosen), target,
                            threads);
-  if (hasTiles(*chosen))
-    return chooseTiles(shape, *chosen, target, threads);
-  MicroKernel kernel = widestMicroKernel(*chosen);
-  Packing packing = packingOf(*chosen);
+  if (hasTiles(chosen))
+    return chooseTiles(shape, chosen, target, threads);
+  MicroKernel kernel = widestMicroKernel(chosen);
+  Packing packing = packingOf(chosen);
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
   schedule.slice[1] = std::lcm(columnsOf(packing), shape.columnUnit);
@@ -323,7 +311,7 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   // memory, so it takes all of K.
   schedule.slice[2] = shape.k;
   int64_t served = 0;
-  if (*chosen == MatrixISA::X86_AVX2_F32 &&
+  if (chosen == MatrixISA::X86_AVX2_F32 &&
       coversColumns(fewRowsOfAVX2, shape, threads)) {
     const Schedule tall = schedule;
     schedule.microKernel = fewRowsOfAVX2;
@@ -357,7 +345,7 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   // L2, and the halves of a block that is just too large still have strips
   // enough to prefetch with.
   schedule.slice[0] = 192;
-  schedule.slice[2] = chooseSliceK(shape, packing, *chosen, target);
+  schedule.slice[2] = chooseSliceK(shape, packing, chosen, target);
   if (!fits(schedule.slice[0], schedule.slice[2]))
     schedule.slice[2] =
         maxPackedInput / schedule.slice[0] / packing.kStep * packing.kStep;

@@ -72,8 +72,10 @@ Result<Choice> ExhaustiveStrategy::choose(const Payload &payload,
                   .order = order};
               schedule = completeByRule(schedule, payload.shape, payload.rows);
               add(schedule);
-              schedule.prefetchLines = 0;
-              add(schedule);
+              if (schedule.prefetchLines > 0) {
+                schedule.prefetchLines = 0;
+                add(schedule);
+              }
               if (seen > limit && !context.options.exhaustiveSeed)
                 return makeError("exhaustive search for ", payload.rows,
                                  " rows of ", payload.shape.n, " x ",

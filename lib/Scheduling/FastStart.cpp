@@ -41,10 +41,14 @@ Result<FastStart> sandwich::fastStart(const Payload &payload,
   std::array<int64_t, 3> largest = largestParallelSlice(payload, tile, packing);
   Schedule schedule{.microKernel = kernel, .slice = tile};
   double best = 0;
+  auto withSlice = [&](const std::array<int64_t, 3> &slice) {
+    Schedule result = schedule;
+    result.slice = slice;
+    return completeByRule(result, payload.shape, slice[0]);
+  };
   // FLOP/s of `slice`, logged.
   auto profile = [&](std::array<int64_t, 3> slice) -> Result<double> {
-    schedule.slice = slice;
-    schedule = completeByRule(schedule, payload.shape, slice[0]);
+    schedule = withSlice(slice);
     SANDWICH_ASSIGN_OR_RETURN(double seconds,
                               session.sliceSeconds(payload.shape, schedule));
     double speed = 2.0 * slice[0] * slice[1] * slice[2] / seconds;
@@ -65,7 +69,7 @@ Result<FastStart> sandwich::fastStart(const Payload &payload,
       std::array<int64_t, 3> grown = slice;
       grown[d] += (int64_t(1) << taken[d]) * tile[d];
       if (grown[d] > largest[d] ||
-          sumsOfSlice(kernel.isa, grown) > maxBlockSums) {
+          !sliceFitsMemory(payload.shape, withSlice(grown))) {
         frozen[d] = true;
         continue;
       }

@@ -195,6 +195,9 @@ walkOperands(const Schedule &best,
       schedule.streamed = streamed;
       SANDWICH_RETURN_IF_ERROR(attempt(schedule));
     }
+  // Integers read no other.
+  if (multipliesIntegers(best.microKernel.isa))
+    return {};
   Schedule schedule = best;
   schedule.packsInput = !schedule.packsInput;
   return attempt(schedule);

@@ -9,6 +9,7 @@
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 
 #include <algorithm>
+#include <iterator>
 
 using namespace sandwich;
 
@@ -33,6 +34,8 @@ std::vector<MicroKernel> sandwich::microKernelMenu(MatrixISA isa) {
 
 std::vector<MicroKernel> sandwich::microKernelMenu(const MatmulShape &shape,
                                                    const Target &target) {
-  const std::optional<MatrixISA> isa = instructionsFor(shape, target);
-  return isa ? microKernelMenu(*isa) : std::vector<MicroKernel>();
+  std::vector<MicroKernel> menu;
+  for (MatrixISA isa : allInstructionsFor(shape, target))
+    std::ranges::copy(microKernelMenu(isa), std::back_inserter(menu));
+  return menu;
 }

@@ -113,7 +113,7 @@ private:
 bool fits(const Payload &payload, const Schedule &schedule) {
   Packing packing = packingFor(payload.shape, schedule.microKernel.isa);
   std::vector<ThreadGridShape> possible = threadGrids(payload, packing);
-  return reads(schedule.microKernel, packing) &&
+  return reads(schedule.microKernel, packing, payload.shape.storage) &&
          std::ranges::find(possible, schedule.threads) != possible.end();
 }
 

@@ -27,7 +27,9 @@ public:
 double footprint(const std::array<int64_t, 3> &slice, const MatmulShape &shape,
                  MatrixISA isa) {
   auto [m, n, k] = slice;
-  const double input = multipliesBF16(isa) ? 2 : 4;
+  const double input = multipliesIntegers(isa) ? 1
+                       : multipliesBF16(isa)   ? 2
+                                               : 4;
   const double weight = bitsPerWeight(shape.storage, shape.k) / 8;
   return static_cast<double>(m * k) * input +
          static_cast<double>(n * k) * weight + static_cast<double>(m * n) * 4;
@@ -45,9 +47,13 @@ Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
                                   roundUp(payload.shape.n, tile[1]),
                                   roundUp(payload.shape.k, packing.kStep)};
     Schedule schedule{.microKernel = kernel, .slice = tile};
+    auto withSlice = [&](const std::array<int64_t, 3> &slice) {
+      Schedule result = schedule;
+      result.slice = slice;
+      return completeByRule(result, payload.shape, slice[0]);
+    };
     auto profile = [&](std::array<int64_t, 3> slice) -> Result<double> {
-      schedule.slice = slice;
-      schedule = completeByRule(schedule, payload.shape, slice[0]);
+      schedule = withSlice(slice);
       SANDWICH_ASSIGN_OR_RETURN(double seconds, context.session.sliceSeconds(
                                                     payload.shape, schedule));
       context.log.push_back(
@@ -69,7 +75,7 @@ Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
           std::array<int64_t, 3> grown = slice;
           grown[d] = std::min(grown[d] + step[d], all[d]);
           if (grown[d] == slice[d] ||
-              sumsOfSlice(kernel.isa, grown) > maxBlockSums ||
+              !sliceFitsMemory(payload.shape, withSlice(grown)) ||
               footprint(grown, payload.shape, kernel.isa) > cacheBytes)
             continue;
           SANDWICH_ASSIGN_OR_RETURN(double grownSpeed, profile(grown));

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 using namespace sandwich;
 
@@ -197,6 +198,17 @@ static bool isIntegerPacking(const Packing &packing) {
   return packing.panel % 16 == 0 && packing == integerPacking(packing.panel);
 }
 
+std::vector<Packing> sandwich::packingsOf(MatrixISA isa,
+                                          const StorageFormat &storage) {
+  std::vector<Packing> packings = packingsOf(isa);
+  if (!storage.isQuantized())
+    return packings;
+  for (Packing &packing : packings)
+    packing = integerPacking(packing.panel);
+  std::erase_if(packings, std::not_fn(isIntegerPacking));
+  return packings;
+}
+
 bool sandwich::reads(const MicroKernel &kernel, const Packing &packing,
                      const StorageFormat &storage) {
   if (storage.isQuantized() && !isIntegerPacking(packing))
@@ -229,6 +241,29 @@ std::optional<MatrixISA> sandwich::instructionsFor(const MatmulShape &shape,
       chosen = isa;
   }
   return chosen;
+}
+
+/// Whether many rows of floats take less time than those of integers: scaling
+/// the sums of each group takes most of what tiles of integers would gain, and
+/// AVX2 has three instructions or more for four k that its FMA has four for.
+static bool gainsByFloats(MatrixISA integers, MatrixISA floats) {
+  return hasTiles(floats) || integers == MatrixISA::X86_AVX2_INT8;
+}
+
+std::vector<MatrixISA> sandwich::allInstructionsFor(const MatmulShape &shape,
+                                                    const Target &target) {
+  const std::optional<MatrixISA> chosen = instructionsFor(shape, target);
+  if (!chosen)
+    return {};
+  std::vector<MatrixISA> all = {*chosen};
+  if (multipliesIntegers(*chosen) && !shape.deterministic) {
+    MatmulShape exact = shape;
+    exact.roundsInput = false;
+    const std::optional<MatrixISA> floats = instructionsFor(exact, target);
+    if (floats && gainsByFloats(*chosen, *floats))
+      all.push_back(*floats);
+  }
+  return all;
 }
 
 bool sandwich::hasWholeGroups(MatrixISA isa, const StorageFormat &storage,
@@ -396,6 +431,7 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   int64_t blockRows = divideUp(partRows, divideUp(partRows, schedule.slice[0]));
   int64_t strips = divideUp(blockRows, kernel.rows);
   schedule.prefetchStreams = 1;
+  schedule.packsInput |= multipliesIntegers(kernel.isa);
   if (shape.storage.isQuantized()) {
     // A copy is in a cache; what is not copied was read at the speed of memory
     // without.

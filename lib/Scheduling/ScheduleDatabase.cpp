@@ -32,7 +32,7 @@ namespace pb = google::protobuf;
 namespace {
 
 constexpr const char *formatName = "sandwich schedules";
-constexpr uint32_t formatVersion = 3;
+constexpr uint32_t formatVersion = 4;
 /// Without attention.
 constexpr uint32_t oldestFormatVersion = 2;
 constexpr size_t maxFileBytes = 256 << 20;
@@ -65,7 +65,7 @@ auto tie(const ScheduleKey &key) {
                   key.targetFeatures, key.threads, key.storage, key.n, key.k,
                   key.columnUnit, key.packing.panel, key.packing.tile,
                   key.packing.kStep, key.packing.kPack, key.deterministic,
-                  key.epilogue);
+                  key.epilogue, key.roundsInput);
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,6 +153,10 @@ Result<ScheduleKey> readKey(const schedules::Key &message) {
   if (!storage)
     return storage.error().inContext("weight_type");
   key.storage = *storage;
+  key.roundsInput = message.rounds_input();
+  if (key.roundsInput && !key.storage.isQuantized())
+    return makeError("rounds_input is true, but weights of ",
+                     key.storage.name(), " are no integers");
   key.deterministic = message.deterministic();
   SANDWICH_ASSIGN_OR_RETURN(key.epilogue,
                             readEpilogue(message.epilogue(), key));
@@ -196,6 +200,9 @@ Result<Schedule> readSchedule(const schedules::Schedule &message,
                      "', not none, input, weight or both");
   schedule.streamed = *streamed;
   SANDWICH_RETURN_IF_ERROR(verify(schedule, key.shape()));
+  if (multipliesIntegers(schedule.microKernel.isa) && !key.roundsInput)
+    return makeError(schedule.microKernel.name(),
+                     " rounds its input, which the group does not");
   auto [tM, tN, tK] = schedule.threads;
   if (tM * tN * tK > key.threads)
     return makeError("its thread grid needs ", tM * tN * tK,
@@ -365,6 +372,7 @@ void write(const ScheduleKey &key, schedules::Key &message) {
   message.set_k(key.k);
   message.set_column_unit(key.columnUnit);
   message.set_deterministic(key.deterministic);
+  message.set_rounds_input(key.roundsInput);
   schedules::Epilogue &epilogue = *message.mutable_epilogue();
   epilogue.set_kind(std::string(name(key.epilogue.kind)));
   epilogue.set_bias(key.epilogue.bias);
@@ -507,7 +515,9 @@ ScheduleKey ScheduleKey::of(const TuningGroup &group, const Target &target,
           .columnUnit = group.shape.columnUnit,
           .packing = packingFor(group.shape, isa),
           .deterministic = group.shape.deterministic,
-          .epilogue = group.shape.epilogue};
+          .epilogue = group.shape.epilogue,
+          .roundsInput =
+              group.shape.roundsInput && group.shape.storage.isQuantized()};
 }
 
 AttentionKey AttentionKey::of(const AttentionShape &shape, const Target &target,
@@ -525,6 +535,7 @@ MatmulShape ScheduleKey::shape() const {
           .columnUnit = columnUnit,
           .storage = storage,
           .packing = packing,
+          .roundsInput = roundsInput,
           .deterministic = deterministic,
           .epilogue = epilogue};
 }
@@ -731,7 +742,7 @@ static std::vector<Packing> packingsFor(const TuningGroup &group,
                                         MatrixISA isa) {
   if (group.shape.packing)
     return {*group.shape.packing};
-  return packingsOf(isa);
+  return packingsOf(isa, group.shape.storage);
 }
 
 std::optional<std::pair<ScheduleKey, TunedSchedules>>

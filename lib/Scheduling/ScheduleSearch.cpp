@@ -38,6 +38,28 @@ std::string_view sandwich::name(SearchPhase phase) {
   __builtin_unreachable();
 }
 
+/// Cuts `slice` of a quantized weight to whole groups, or keeps the equal part
+/// of one that it has, and to what can be unpacked of them.
+static void clipGroups(const MatmulShape &shape, MatrixISA isa,
+                       const std::array<int64_t, 3> &tile,
+                       const std::array<int64_t, 3> &part,
+                       std::array<int64_t, 3> &slice) {
+  auto &[bM, bN, bK] = slice;
+  const int64_t unit = kUnitOf(shape, packingFor(shape, isa));
+  auto isWhole = [&] {
+    return hasWholeGroups(isa, shape.storage, shape.k, bK) &&
+           bK % packingOf(isa).kStep == 0;
+  };
+  bK = std::min(bK, part[2]);
+  if (!isWhole())
+    bK = std::min(roundUp(bK, unit), part[2]);
+  if (!unpacksWeights(isa, shape.storage) || bN * bK <= maxUnpackedWeight)
+    return;
+  const int64_t mostColumns = maxUnpackedWeight / std::min(unit, bK);
+  bN = std::min(bN, std::max(mostColumns / tile[1] * tile[1], tile[1]));
+  bK = std::min(bK, std::max(maxUnpackedWeight / bN / unit * unit, unit));
+}
+
 std::array<int64_t, 3> sandwich::clipSlice(const Payload &payload,
                                            const MicroKernel &kernel,
                                            std::array<int64_t, 3> slice,
@@ -50,8 +72,12 @@ std::array<int64_t, 3> sandwich::clipSlice(const Payload &payload,
   const int64_t mostColumns = maxBlockSums / rowUnitOf(kernel.isa);
   slice[1] = std::min({roundUp(slice[1], tile[1]), roundUp(part[1], tile[1]),
                        std::max(mostColumns / tile[1] * tile[1], tile[1])});
-  slice[2] = std::min(roundUp(slice[2], packing.kStep),
-                      roundUp(part[2], packing.kStep));
+  if (!payload.shape.storage.isQuantized()) {
+    slice[2] = std::min(roundUp(slice[2], packing.kStep),
+                        roundUp(part[2], packing.kStep));
+    return slice;
+  }
+  clipGroups(payload.shape, kernel.isa, tile, part, slice);
   return slice;
 }
 

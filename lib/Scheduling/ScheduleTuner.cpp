@@ -211,9 +211,9 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
       for (int64_t width : widths) {
         std::vector<MicroKernel> ofWidth;
         for (const MicroKernel &kernel : menu)
-          if (kernel.columns == width && reads(kernel, packing))
+          if (kernel.columns == width)
             ofWidth.push_back(kernel);
-        if (ofWidth.empty())
+        if (microKernelClasses(payload, ofWidth).empty())
           continue;
         Result<Choice> choice = chooseByModel(payload, ofWidth, model);
         if (!choice)
@@ -235,10 +235,12 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
     return total;
   };
 
-  Packing best = packingOf(isa);
+  const StorageFormat &storage = group.shape.storage;
+  const Packing usual = packingOf(isa, storage);
+  Packing best = usual;
   SANDWICH_ASSIGN_OR_RETURN(double least, totalSeconds(best));
-  for (const Packing &packing : packingsOf(isa)) {
-    if (packing == packingOf(isa))
+  for (const Packing &packing : packingsOf(isa, storage)) {
+    if (packing == usual)
       continue;
     SANDWICH_ASSIGN_OR_RETURN(double total, totalSeconds(packing));
     if (total * (1 + options.packingGain) < least) {

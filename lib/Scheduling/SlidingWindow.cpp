@@ -111,7 +111,8 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
   schedule.prefetchStreams = last.prefetchStreams;
   schedule.prefetchHint = last.prefetchHint;
   schedule.chunkK = last.chunkK;
-  schedule.packsInput = last.packsInput;
+  schedule.packsInput =
+      last.packsInput || multipliesIntegers(schedule.microKernel.isa);
   schedule.streamed = last.streamed;
   return schedule;
 }

@@ -104,9 +104,15 @@ bool sandwich::fitsMemory(const Payload &payload, const Schedule &schedule) {
   return bool(fitSlice(schedule, payload.shape, payload.shape.n, payload.rows));
 }
 
-int64_t sandwich::sumsOfSlice(MatrixISA isa,
-                              const std::array<int64_t, 3> &slice) {
-  return roundUp(slice[0], rowUnitOf(isa)) * slice[1];
+bool sandwich::sliceFitsMemory(const MatmulShape &shape,
+                               const Schedule &schedule) {
+  const MatrixISA isa = schedule.microKernel.isa;
+  const auto [bM, bN, bK] = schedule.slice;
+  const int64_t rows = roundUp(bM, rowUnitOf(isa));
+  return rows * bN <= maxBlockSums &&
+         (!unpacksWeights(isa, shape.storage) ||
+          bN * bK <= maxUnpackedWeight) &&
+         (!schedule.packsInput || rows * bK <= maxPackedInput);
 }
 
 std::vector<std::array<int64_t, 3>>
@@ -184,7 +190,11 @@ sandwich::microKernelClasses(const Payload &payload,
     Packing packing = packingFor(payload.shape, kernel.isa);
     if (!reads(kernel, packing, payload.shape.storage) ||
         !multiplies(kernel.isa, payload.shape.storage) ||
-        payload.shape.k % packing.kStep != 0)
+        payload.shape.k % packingOf(kernel.isa).kStep != 0 ||
+        !sliceFitsMemory(payload.shape,
+                         completeByRule({.microKernel = kernel,
+                                         .slice = sliceTile(kernel, payload)},
+                                        payload.shape, 1)))
       continue;
     std::set<int64_t> &parts = rowParts[kernel.isa];
     if (parts.empty())

@@ -18,8 +18,6 @@ using namespace sandwich::measuring;
 
 Result<double> sandwich::measureCoreFlops(unsigned cpu, MatrixElement element,
                                           const MeasurementProgress &progress) {
-  if (element == MatrixElement::Int8)
-    return makeError("integers are not measured");
   constexpr std::string_view stage = "multiplying matrices";
   SANDWICH_RETURN_IF_ERROR(report(progress, stage, 0));
   SANDWICH_RETURN_IF_ERROR(createPinnedTeam({cpu}));
@@ -34,12 +32,15 @@ Result<double> sandwich::measureCoreFlops(unsigned cpu, MatrixElement element,
   shape.n = shape.k = 2048;
   if (element == MatrixElement::BF16)
     shape.storage = StorageFormat::bf16();
-  // Best last, as the schedule rule prefers them.
-  auto isa = std::ranges::find_if(
-      target.matrixISAs.rbegin(), target.matrixISAs.rend(),
-      [&](MatrixISA isa) { return multiplies(isa, shape.storage); });
-  if (isa == target.matrixISAs.rend())
-    return makeError("this CPU has no instructions for f32");
+  if (element == MatrixElement::Int8) {
+    SANDWICH_ASSIGN_OR_RETURN(shape.storage,
+                              StorageFormat::parseOption(name(element)));
+    shape.roundsInput = true;
+  }
+  // As the schedule rule prefers them.
+  const std::optional<MatrixISA> isa = instructionsFor(shape, target);
+  if (!isa || (element == MatrixElement::Int8 && !multipliesIntegers(*isa)))
+    return makeError("this CPU has no instructions for ", name(element));
   constexpr size_t runs = 7;
   std::vector<double> flops;
   while (flops.size() < runs) {

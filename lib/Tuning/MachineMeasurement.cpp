@@ -12,7 +12,9 @@
 #include "MeasuringTools.h"
 #include "MemoryMeasurement.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 using namespace sandwich;
 using namespace sandwich::measuring;
@@ -22,16 +24,25 @@ static MachineValue measured(double value, std::string how) {
   return {value, ValueOrigin::Measured, std::move(how)};
 }
 
-static Status measureCore(const Machine &machine, MachineMeasurement &result,
+static Status measureCore(const Machine &machine, const Target &target,
+                          MachineMeasurement &result,
                           const MeasurementProgress &progress) {
   const unsigned cpu = fastestCpu(machine.root);
   MatmulRates &rates = result.description.coreFlopsPerSecond;
-  for (MatrixElement element : {MatrixElement::F32, MatrixElement::BF16}) {
+  std::vector<std::pair<MatrixElement, MachineValue *>> elements = {
+      {MatrixElement::F32, &rates.f32}, {MatrixElement::BF16, &rates.bf16}};
+  // Beside tiles, integers are for few rows, which wait for memory.
+  const bool hasTiles =
+      std::ranges::any_of(target.matrixISAs, sandwich::hasTiles);
+  if (!hasTiles && std::ranges::any_of(target.matrixISAs, multipliesIntegers))
+    elements.emplace_back(MatrixElement::Int8, &rates.int8);
+  for (auto [element, rate] : elements) {
     SANDWICH_ASSIGN_OR_RETURN(double flops,
                               measureCoreFlops(cpu, element, progress));
-    (element == MatrixElement::BF16 ? rates.bf16 : rates.f32) =
-        measured(flops, "micro-kernels with operands in caches");
+    *rate = measured(flops, "micro-kernels with operands in caches");
   }
+  if (hasTiles)
+    rates.int8 = rates.bf16;
   return {};
 }
 
@@ -86,7 +97,7 @@ sandwich::measureMachine(const Machine &machine,
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget("host"));
   MachineMeasurement result;
   result.description = describeMachine(machine, target);
-  SANDWICH_RETURN_IF_ERROR(measureCore(machine, result, progress));
+  SANDWICH_RETURN_IF_ERROR(measureCore(machine, target, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureMemory(machine.root, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureHandoffs(machine, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureLatentGroups(machine.root, result, progress));

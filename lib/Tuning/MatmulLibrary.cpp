@@ -46,7 +46,10 @@ struct MatmulLibrary::MicroKernelKey {
   Packing packing;
   /// Elements between rows of the input; 0 where they are known at run time.
   int64_t inputStride = 0;
-  StorageFormat storage;
+  bool widensWeights = false;
+  /// Of integers: how they are stored, in groups of how many k.
+  StorageFormat storage = {};
+  int64_t group = 0;
   bool packsInput = false;
   StreamedOperands streamed = StreamedOperands::None;
   int64_t prefetchLines = 0, prefetchStreams = 1, prefetchPanels = 1;
@@ -147,8 +150,9 @@ MatmulLibrary::compile(const Key &key,
     specialization.kernel = own.kernel;
     specialization.packing = own.packing;
     specialization.inputStride = own.inputStride;
-    specialization.widensWeights =
-        sandwich::widensWeights(own.kernel.isa, own.storage);
+    specialization.widensWeights = own.widensWeights;
+    specialization.storage = own.storage;
+    specialization.group = own.group;
     specialization.prefetchLines = own.prefetchLines;
     specialization.prefetchStreams = own.prefetchStreams;
     specialization.prefetchPanels = own.prefetchPanels;
@@ -221,6 +225,15 @@ Status MatmulLibrary::compileMissing(const std::set<Key> &needed) {
 // Schedules as parameters
 //===----------------------------------------------------------------------===//
 
+/// The least K of a slice.
+static int64_t leastSliceK(const MatmulShape &shape, MatrixISA isa) {
+  const int64_t kStep = packingOf(isa).kStep;
+  if (multipliesIntegers(isa))
+    return shape.storage.groupOf(shape.k);
+  return unpacksWeights(isa, shape.storage) ? std::max(kStep, smallestGroup)
+                                            : kStep;
+}
+
 /// `schedule` without what parameters say.
 static Schedule withoutNumbers(const Schedule &schedule,
                                const MatmulShape &shape) {
@@ -230,7 +243,7 @@ static Schedule withoutNumbers(const Schedule &schedule,
   fixed.microKernel = {kernel.isa, registerFileOf(kernel.isa).rows,
                        kernel.columns};
   fixed.slice = {1, std::lcm(columnUnitOf(shape, packing), kernel.columns),
-                 packing.kStep};
+                 leastSliceK(shape, kernel.isa)};
   fixed.threads = {1, 1, schedule.threads[2]};
   fixed.order = schedule.order;
   fixed.stores = schedule.stores;
@@ -243,7 +256,8 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
                                         int64_t minRows, int64_t maxRows) {
   const MicroKernel &kernel = schedule.microKernel;
   const MatmulShape &shape = program.shape;
-  const Packing packing = packingFor(shape, kernel.isa);
+  const Packing packing = multipliedPacking(
+      kernel.isa, packingFor(shape, kernel.isa), shape.storage);
   Plan plan{.program = {program,
                         {{INT64_MAX, withoutNumbers(schedule, shape)}},
                         ScheduleNumbers::Parameters,
@@ -260,10 +274,14 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
       MicroKernelKey key{
           .kernel = {kernel.isa, rows, std::min(kernel.columns, width)},
           .packing = packing,
-          .storage = shape.storage,
+          .widensWeights = widensWeights(kernel.isa, shape.storage),
           .packsInput = schedule.packsInput,
           .streamed = schedule.streamed,
           .prefetchLines = calls->prefetch.lines};
+      if (multipliesIntegers(kernel.isa)) {
+        key.storage = shape.storage;
+        key.group = shape.storage.groupOf(shape.k);
+      }
       // Tiles have the distance of rows at run time, and packed ones none.
       if (!hasTiles(kernel.isa) && !schedule.packsInput)
         key.inputStride = program.inputStride();

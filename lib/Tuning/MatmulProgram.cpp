@@ -221,12 +221,15 @@ void ProgramBuilder::addWeights() {
   }
   const bool interleaved = shape.epilogue.kind == Epilogue::SiluMul;
   SmallVector<StringRef> sources(interleaved ? 2 : 1, "{}");
+  const StorageFormat &storage = shape.storage;
   auto type = RankedTensorType::get(
-      {shape.n, shape.k}, element(shape.storage.number == NumberFormat::BF16));
+      {shape.n, shape.k}, element(storage.number == NumberFormat::BF16));
   auto op = lm::WeightOp::create(b, "weight", type, b.getStrArrayAttr(sources),
                                  program.layers);
   if (interleaved)
     op.setInterleave(shape.columnUnit / 2);
+  if (storage.isQuantized())
+    op.setStorageAttr(lm::StorageAttr::get(b.getContext(), storage));
   op.setPackingAttr(gemm::PackingAttr::get(b.getContext(), *shape.packing));
   weight = FlatSymbolRefAttr::get(b.getContext(), op.getSymName());
 }

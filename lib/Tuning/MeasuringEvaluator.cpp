@@ -38,7 +38,8 @@ constexpr double plainlySlower[] = {1.3, 1.12};
 constexpr double muchFaster = 0.8;
 
 /// Values between 1/2 and 1 and between -1 and -1/2, as bf16 and as f32: half
-/// of an f32 is a bf16, the other half a fraction.
+/// of an f32 is a bf16, the other half a fraction. As f16 they are scales near
+/// 2 or -2, and as bytes integers, of which every second one may be any.
 void fillRandom(std::byte *at, uint64_t bytes, uint64_t seed) {
   uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
   for (std::byte *end = at + bytes; at + 8 <= end; at += 8) {
@@ -56,9 +57,10 @@ void fillRandom(std::byte *at, uint64_t bytes, uint64_t seed) {
 // The evaluator
 //===----------------------------------------------------------------------===//
 
-MeasuringEvaluator::MeasuringEvaluator(std::unique_ptr<MatmulLibrary> library,
+MeasuringEvaluator::MeasuringEvaluator(const Target &target,
+                                       std::unique_ptr<MatmulLibrary> library,
                                        const MeasuringOptions &options)
-    : library(std::move(library)), options(options) {}
+    : target(target), library(std::move(library)), options(options) {}
 
 Result<std::unique_ptr<MeasuringEvaluator>>
 MeasuringEvaluator::create(const Target &target,
@@ -73,7 +75,7 @@ MeasuringEvaluator::create(const Target &target,
       std::unique_ptr<MatmulLibrary> library,
       MatmulLibrary::create(target, options.threads, options.stop));
   std::unique_ptr<MeasuringEvaluator> evaluator(
-      new MeasuringEvaluator(std::move(library), options));
+      new MeasuringEvaluator(target, std::move(library), options));
   SANDWICH_RETURN_IF_ERROR(evaluator->allocate());
   return evaluator;
 }
@@ -97,6 +99,9 @@ Status MeasuringEvaluator::allocate() {
 
 MatmulProgram MeasuringEvaluator::programOf(const Payload &payload,
                                             MatrixISA isa) const {
+  // Integers round what tiles beside them read.
+  if (multipliesIntegers(isa))
+    isa = allInstructionsFor(payload.shape, target).back();
   MatmulProgram program{.shape = payload.shape,
                         .isa = isa,
                         .threads = payload.threads,
@@ -443,13 +448,14 @@ Result<double> MeasuringEvaluator::repeat(const MatmulProgram &program,
   return median(samples) / static_cast<double>(layers.size());
 }
 
-/// The tallest micro-kernel of each width that reads `packing`.
-static std::vector<MicroKernel> tallestKernels(MatrixISA isa,
-                                               const Packing &packing) {
+/// The tallest micro-kernel of each width that reads the weight of `shape`.
+static std::vector<MicroKernel> tallestKernels(const MatmulShape &shape,
+                                               MatrixISA isa) {
+  const Packing packing = packingFor(shape, isa);
   std::map<int64_t, MicroKernel> tallest;
   for (const MicroKernel &kernel : microKernelMenu(isa))
     if (MicroKernel &best = tallest[kernel.columns];
-        reads(kernel, packing) && kernel.rows > best.rows)
+        reads(kernel, packing, shape.storage) && kernel.rows > best.rows)
       best = kernel;
   std::vector<MicroKernel> kernels;
   for (const auto &[columns, kernel] : tallest)
@@ -458,8 +464,20 @@ static std::vector<MicroKernel> tallestKernels(MatrixISA isa,
   return kernels;
 }
 
+/// `shape` with the weight that micro-kernels of `isa` read: floats, if they
+/// are unpacked.
+static MatmulShape asMultiplied(MatmulShape shape, MatrixISA isa) {
+  if (!unpacksWeights(isa, shape.storage))
+    return shape;
+  shape.packing = multipliedPacking(isa, packingFor(shape, isa), shape.storage);
+  shape.storage =
+      multipliesBF16(isa) ? StorageFormat::bf16() : StorageFormat::f32();
+  return shape;
+}
+
 Result<MeasuringEvaluator::Speeds>
-MeasuringEvaluator::speeds(const MatmulShape &shape, MatrixISA isa) {
+MeasuringEvaluator::speeds(const MatmulShape &given, MatrixISA isa) {
+  const MatmulShape shape = asMultiplied(given, isa);
   std::pair key(isa, shape.storage);
   if (auto entry = knownSpeeds.find(key); entry != knownSpeeds.end())
     return entry->second;
@@ -467,8 +485,9 @@ MeasuringEvaluator::speeds(const MatmulShape &shape, MatrixISA isa) {
   return knownSpeeds.at(key);
 }
 
-Status MeasuringEvaluator::measureSpeeds(const MatmulShape &shape,
+Status MeasuringEvaluator::measureSpeeds(const MatmulShape &given,
                                          MatrixISA isa) {
+  const MatmulShape shape = asMultiplied(given, isa);
   SANDWICH_ASSIGN_OR_RETURN(double inCache, measureFlopsInCache(shape, isa));
   SANDWICH_ASSIGN_OR_RETURN(double peak, measurePeakFlops(shape, isa));
   Speeds &known = knownSpeeds[{isa, shape.storage}];
@@ -484,11 +503,14 @@ static double sliceFlops(const Schedule &schedule, unsigned threads) {
          static_cast<double>(k * threads);
 }
 
-Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
+Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &given,
                                                     MatrixISA isa) {
+  if (multipliesIntegers(isa))
+    return measureFlopsInCache(given, isa);
+  const MatmulShape shape = asMultiplied(given, isa);
   // The most sums hide the latency best.
   Packing packing = packingFor(shape, isa);
-  std::vector<MicroKernel> kernels = tallestKernels(isa, packing);
+  std::vector<MicroKernel> kernels = tallestKernels(shape, isa);
   auto sums = [](const MicroKernel &kernel) {
     return kernel.rows * kernel.columns;
   };
@@ -504,21 +526,31 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
   return sliceFlops(schedule, options.threads) / seconds;
 }
 
-Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
+Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &given,
                                                        MatrixISA isa) {
+  const MatmulShape shape = asMultiplied(given, isa);
+  const bool integers = multipliesIntegers(isa);
   double best = 0;
   Packing packing = packingFor(shape, isa);
-  for (const MicroKernel &kernel : tallestKernels(isa, packing)) {
+  for (const MicroKernel &kernel : tallestKernels(shape, isa)) {
     int64_t columns = std::max(kernel.columns, packing.panel);
     // Small enough for the nearest caches, also beside the input of tiles, long
-    // enough to forget what a call costs.
-    const int64_t weightBytes = hasTiles(isa) ? 16 << 10 : 32 << 10;
+    // enough to forget what a call costs. Integers lie in L2, as where
+    // schedules have them: with fewer columns, rounding the input would take
+    // too much.
+    constexpr int64_t columnsOfIntegers = 1024;
+    if (integers)
+      columns = roundUp(columnsOfIntegers, columns);
+    const int64_t weightBytes = integers        ? 256 << 10
+                                : hasTiles(isa) ? 16 << 10
+                                                : 32 << 10;
     int64_t k =
         std::min(roundUp(weightBytes * 8 / columns / shape.storage.bits(),
                          kUnitOf(shape, packing)),
                  shape.k);
     Schedule schedule{.microKernel = kernel,
-                      .slice = {kernel.rows, columns, k}};
+                      .slice = {kernel.rows, columns, k},
+                      .packsInput = integers};
     const MatmulProgram program = repeatedProgram(shape, schedule);
     SANDWICH_ASSIGN_OR_RETURN(
         MatmulCode code,
@@ -686,8 +718,9 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
   SANDWICH_RETURN_IF_ERROR(verify(alone, shape));
   if (bM > options.maxRows)
     return makeError("cannot measure ", bM, " rows");
-  if (sumsOfSlice(schedule.microKernel.isa, schedule.slice) > maxBlockSums)
-    return makeError("a slice of ", bM, " x ", bN, " is too large to measure");
+  if (!sliceFitsMemory(shape, schedule))
+    return makeError("a slice of ", bM, " x ", bN, " x ", bK,
+                     " is too large to measure");
   SANDWICH_ASSIGN_OR_RETURN(MatmulProgram program, sliceProgram(shape, alone));
   SANDWICH_ASSIGN_OR_RETURN(MatmulCode code,
                             library->prepare(program, alone, bM, bM));

@@ -8,6 +8,7 @@
 
 #include "sandwich/Tuning/ModelTuner.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
+#include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 
@@ -147,6 +148,16 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
     return makeError("no instructions of ", target.name,
                      " can multiply a weight of ", given.n, " x ", given.k);
   MatrixISA isa = menu.front().isa;
+  auto leftToTheRule = [&] {
+    done += rows.size();
+    TunedGroup none;
+    none.table = group.untuned;
+    none.group = std::move(group);
+    return none;
+  };
+  // Even the smallest slices of some long K have no memory.
+  if (microKernelClasses({given, 1, options.threads}, menu).empty())
+    return leftToTheRule();
   const bool measures = options.strategy != Strategy::CostModel;
   const RowTrace trace = traceOf(matmul);
   const auto earlierPacking = packings.find(weightOf(given));
@@ -164,17 +175,14 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
       return packing.error();
     if (!packing) {
       // A schedule for a packing that another run will choose is worth nothing.
-      done += rows.size();
-      TunedGroup none;
-      none.table = group.untuned;
-      none.group = std::move(group);
+      TunedGroup none = leftToTheRule();
       none.complete = false;
       return none;
     }
     group.shape.packing = *packing;
   }
   if (!group.shape.packing)
-    group.shape.packing = packingOf(isa);
+    group.shape.packing = packingOf(isa, given.storage);
   packings.emplace(weightOf(given), *group.shape.packing);
 
   const ScheduleKey key = ScheduleKey::of(group, target, isa, options.strategy);

@@ -183,6 +183,33 @@ TEST(CostModelTables, SplitRowsOnlyWhereMemoryGivesWeightsSoOften) {
   }
 }
 
+/// Few rows take as long as reading the weight, so weights of 4 bits a quarter
+/// and less of what bf16 takes; unpacked, they take longer than rounded inputs.
+TEST(CostModelOfIntegers, GoesByBytesAndUnpacking) {
+  const Target target = makeTarget();
+  const CostModel model(CostModelParameters::of(target, 2));
+  auto best = [&](const char *format, bool roundsInput, int64_t rows) {
+    MatmulShape shape = makeShape(2048, 5504);
+    shape.storage = *StorageFormat::parseOption(format);
+    shape.roundsInput = roundsInput;
+    const Payload payload{shape, rows, 2};
+    Result<Choice> choice =
+        chooseByModel(payload, microKernelMenu(shape, target), model);
+    EXPECT_TRUE(choice) << choice.error().message;
+    Status status = verify(choice->schedule, shape);
+    EXPECT_TRUE(status) << status.error().message;
+    return choice->seconds;
+  };
+  const double bf16 = best("bf16", false, 1);
+  EXPECT_LT(best("int8", true, 1), 0.7 * bf16);
+  EXPECT_LT(best("int4", true, 1), 0.4 * bf16);
+  EXPECT_LT(best("int4", true, 1), 0.8 * best("int8", true, 1));
+  for (int64_t rows : {1, 16, 512})
+    EXPECT_LT(best("int4", true, rows), best("int4", false, rows)) << rows;
+  // Larger groups are scaled less often.
+  EXPECT_LT(best("int4-g128-f16", true, 512), best("int4", true, 512));
+}
+
 /// A machine whose memory is slower has other schedules.
 TEST(CostModelTables, GoByTheMachineThatIsDescribed) {
   const Target target = makeTarget();

@@ -191,6 +191,21 @@ TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {
   shape.roundsInput = true;
   shape.storage = StorageFormat::bf16();
   EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_F32);
+  // Tiles are beside integers, if sums may depend on the rows.
+  shape.storage = *StorageFormat::parseOption("int4");
+  auto isasFor = [&](std::string_view target) {
+    std::set<MatrixISA> isas;
+    for (const MicroKernel &kernel : microKernelMenu(shape, *getTarget(target)))
+      isas.insert(kernel.isa);
+    return isas;
+  };
+  EXPECT_EQ(isasFor("x86-64-amx"), (std::set{X86_AVX512_VNNI, X86_AMX_BF16}));
+  EXPECT_EQ(isasFor("x86-64-avx512-bf16"), std::set{X86_AVX512_VNNI});
+  shape.deterministic = true;
+  EXPECT_EQ(isasFor("x86-64-amx"), std::set{X86_AVX512_VNNI});
+  shape.deterministic = false;
+  shape.roundsInput = false;
+  EXPECT_EQ(isasFor("x86-64-amx"), std::set{X86_AMX_BF16});
   // Sums of groups take registers, too.
   EXPECT_TRUE(verify(MicroKernel{X86_AVX512_VNNI, 6, 32}));
   EXPECT_FALSE(verify(MicroKernel{X86_AVX512_VNNI, 7, 32}));

@@ -11,16 +11,19 @@
 #include "Emulation.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/Strategies.h"
+#include "sandwich/Scheduling/schedules.pb.h"
 
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <random>
 #include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 using namespace sandwich;
 namespace fs = std::filesystem;
@@ -187,6 +190,93 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
   EXPECT_TRUE(changed(
       [](ScheduleKey &k) { k.epilogue.cache = AttentionElement::BF16; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.headNorms = true; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.roundsInput = true; }));
+}
+
+namespace {
+
+/// A group of a weight of integers, and what was tuned for it by `kernel`.
+TuningGroup makeQuantizedGroup(bool roundsInput) {
+  return {{.n = 1024,
+           .k = 2048,
+           .storage = *StorageFormat::parseOption("int4"),
+           .roundsInput = roundsInput},
+          2};
+}
+
+TunedSchedules tunedBy(const MicroKernel &kernel, const TuningGroup &group) {
+  Schedule schedule{.microKernel = kernel,
+                    .slice = {kernel.rows, 32, 2048},
+                    .threads = {1, 2, 1}};
+  TunedSchedules tuned;
+  tuned.choices.push_back(
+      {kernel.rows, completeByRule(schedule, group.shape, 1), 1, true});
+  return tuned;
+}
+
+} // namespace
+
+/// What rounds its input and what does not are never taken for each other.
+TEST_F(ScheduleDatabaseTest, RoundedInputsAreOthers) {
+  const MicroKernel integers{MatrixISA::X86_AVX512_VNNI, 4, 32};
+  const MicroKernel floats{isa, 4, 32};
+  ScheduleDatabase database;
+  for (bool rounds : {true, false}) {
+    const TuningGroup group = makeQuantizedGroup(rounds);
+    const MicroKernel &kernel = rounds ? integers : floats;
+    const ScheduleKey key =
+        ScheduleKey::of(group, target, kernel.isa, Strategy::Sandwich);
+    EXPECT_EQ(key.packing, integerPacking(32));
+    EXPECT_EQ(key.shape().roundsInput, rounds);
+    database.insert(key, tunedBy(kernel, group));
+    EXPECT_FALSE(
+        database.findTuned(makeQuantizedGroup(!rounds), target, kernel.isa) &&
+        rounds);
+  }
+  ASSERT_TRUE(database.save(path));
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->size(), 2u);
+  for (bool rounds : {true, false}) {
+    const MicroKernel &kernel = rounds ? integers : floats;
+    auto found =
+        loaded->findTuned(makeQuantizedGroup(rounds), target, kernel.isa);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(
+        found->second.choices.front().schedule,
+        tunedBy(kernel, makeQuantizedGroup(rounds)).choices.front().schedule);
+    auto served = servedTable(found->first, found->second, target);
+    ASSERT_TRUE(served) << served.error().message;
+    for (const ScheduleTableEntry &entry : *served)
+      EXPECT_EQ(multipliesIntegers(entry.schedule.microKernel.isa), rounds);
+  }
+  // Weights of floats are multiplied the same either way.
+  TuningGroup group = makeGroup(0);
+  group.shape.roundsInput = true;
+  EXPECT_EQ(ScheduleKey::of(group, target, isa, Strategy::Sandwich), keyOf(0));
+}
+
+/// A file of version 3, which knew nothing of rounding.
+TEST_F(ScheduleDatabaseTest, ReadsOlderFiles) {
+  ScheduleDatabase database = makeDatabase(1, 4);
+  ASSERT_TRUE(database.save(path));
+  schedules::Database message;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(read(), &message));
+  EXPECT_EQ(message.format_version(), 4u);
+  for (uint32_t version : {2, 3}) {
+    message.set_format_version(version);
+    message.clear_checksum();
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(message, &text);
+    EXPECT_EQ(text.find("rounds_input"), text.npos);
+    message.set_checksum(XXH3_64bits(text.data(), text.size()));
+    google::protobuf::TextFormat::PrintToString(message, &text);
+    write(text);
+    Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    ASSERT_NE(loaded->find(keyOf(0)), nullptr);
+    expectEqual(*loaded->find(keyOf(0)), *database.find(keyOf(0)));
+  }
 }
 
 /// Keys differ in their epilogues alone, and files keep all of each.
@@ -682,7 +772,7 @@ TEST_F(ScheduleDatabaseTest, RefusesForeignFiles) {
             "\"sandwich.schedules.Database\" has no field named \"hello\".");
   write("format: \"sandwich schedules\"\nformat_version: 1\n");
   EXPECT_EQ(loadError(),
-            "format_version is 1; this version of Sandwich reads 2 to 3");
+            "format_version is 1; this version of Sandwich reads 2 to 4");
   write(std::string("\x7f"
                     "ELF\0\0",
                     6));
@@ -763,6 +853,20 @@ TEST_F(ScheduleDatabaseTest, RefusesSchedulesThatCannotRun) {
             }),
             "line 5: groups[0]: ranges[0]: its thread grid needs 3 threads, "
             "the group has 2");
+  EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &) {
+              key.roundsInput = true;
+            }),
+            "line 5: groups[0].key: rounds_input is true, but weights of bf16 "
+            "are no integers");
+  EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &tuned) {
+              const MicroKernel kernel{MatrixISA::X86_AVX512_VNNI, 4, 32};
+              const TuningGroup group = makeQuantizedGroup(false);
+              key = ScheduleKey::of(group, target, kernel.isa,
+                                    Strategy::Sandwich);
+              tuned = tunedBy(kernel, group);
+            }),
+            "line 5: groups[0]: ranges[0]: X86_AVX512_VNNI_4x32 rounds its "
+            "input, which the group does not");
   EXPECT_EQ(errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
               tuned.choices[1].seconds = -1;
             }),

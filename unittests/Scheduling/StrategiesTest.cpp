@@ -235,6 +235,130 @@ TEST(StrategiesForEachTarget, MeasureWhatThereIsMemoryFor) {
 
 namespace {
 
+/// Refuses what cannot run, and what rounds inputs where none may be rounded.
+class QuantizedEvaluator : public ScheduleEvaluator {
+public:
+  QuantizedEvaluator(const CostModel &model, std::vector<MatrixISA> allowed)
+      : model(model), allowed(std::move(allowed)) {}
+
+  Result<double> sliceSeconds(const MatmulShape &shape,
+                              const Schedule &schedule) override {
+    SANDWICH_RETURN_IF_ERROR(check(shape, schedule));
+    if (!sliceFitsMemory(shape, schedule))
+      return makeError("there is no memory for a slice");
+    return model.sliceSeconds(shape, schedule);
+  }
+  Result<double> seconds(const Payload &payload,
+                         const Schedule &schedule) override {
+    SANDWICH_RETURN_IF_ERROR(check(payload.shape, schedule));
+    if (!fitsMemory(payload, schedule))
+      return makeError("there is no memory for a schedule");
+    return model.seconds(payload, schedule);
+  }
+  Status check(const MatmulShape &shape, const Schedule &schedule) const {
+    if (std::ranges::find(allowed, schedule.microKernel.isa) == allowed.end())
+      return makeError(schedule.microKernel.name(), " is of another class");
+    return verify(schedule, shape);
+  }
+
+private:
+  CostModel model;
+  std::vector<MatrixISA> allowed;
+};
+
+} // namespace
+
+/// Whatever the format, the accuracy, the epilogue's columns and the target.
+TEST(StrategiesForEachTarget, ChooseWhatCanRunQuantizedWeights) {
+  using enum MatrixISA;
+  struct Case {
+    const char *target;
+    bool roundsInput;
+    std::vector<MatrixISA> allowed;
+  };
+  const Case cases[] = {{"x86-64-avx2", true, {X86_AVX2_F32}},
+                        {"x86-64-avx512-vnni", true, {X86_AVX512_VNNI}},
+                        {"x86-64-avx512-vnni", false, {X86_AVX512_F32}},
+                        {"x86-64-avx512-bf16", false, {X86_AVX512_BF16}},
+                        {"x86-64-amx", true, {X86_AVX512_VNNI, X86_AMX_BF16}},
+                        {"x86-64-amx", false, {X86_AMX_BF16}},
+                        {"aarch64-neon-dotprod", true, {ARM_NEON_DOTPROD}},
+                        {"aarch64-neon", true, {ARM_NEON_F32}}};
+  std::mt19937 random(5);
+  for (const Case &each : cases)
+    for (const char *format :
+         {"int4", "int8-g96-f32", "int4-g1024-f16-minimum", "int4-row-f16"}) {
+      const Target target = *getTarget(each.target);
+      const CostModel model{CostModelParameters::of(target, 2)};
+      QuantizedEvaluator evaluator(model, each.allowed);
+      MatmulShape shape{.n = 512,
+                        .k = 6144,
+                        .columnUnit = random() % 2 ? 128 : 1,
+                        .storage = *StorageFormat::parseOption(format),
+                        .roundsInput = each.roundsInput};
+      const std::vector<MicroKernel> menu = microKernelMenu(shape, target);
+      TuningOptions options;
+      options.exhaustiveLimit = 50;
+      options.exhaustiveSeed = 1;
+      for (Strategy strategy : allStrategies()) {
+        SCOPED_TRACE(std::string(each.target) + " " + format + " " +
+                     std::string(name(strategy)));
+        MeasuringSession session(evaluator);
+        SearchLog log;
+        const TuningGroup group{shape, 2};
+        Result<Packing> packing = choosePacking(group, {{1, 2.0}, {90, 1.0}},
+                                                menu, model, session, {}, log);
+        ASSERT_TRUE(packing) << packing.error().message;
+        MatmulShape packed = shape;
+        packed.packing = *packing;
+        Result<ScheduleTable> untuned = chooseUntuned(packed, target, 2);
+        ASSERT_TRUE(untuned) << untuned.error().message;
+        TuningContext context{session, options, menu, model, *untuned, log};
+        std::unique_ptr<SearchStrategy> search = makeStrategy(strategy);
+        for (int64_t rows : {1, 5, 40}) {
+          Result<Choice> choice = search->choose({packed, rows, 2}, context);
+          ASSERT_TRUE(choice) << choice.error().message;
+          Status status = evaluator.check(packed, choice->schedule);
+          EXPECT_TRUE(status) << status.error().message;
+        }
+        // Threads that share K have whole groups.
+        for (const SearchStep &step : log)
+          if (const int64_t parts = step.schedule.threads[2]; parts > 1)
+            EXPECT_LE(parts, packed.k / packed.storage.groupOf(packed.k));
+      }
+    }
+}
+
+/// All of a weight in every packing of integers is served by something.
+TEST(StrategiesForEachTarget, EveryPackingOfIntegersHasUntunedSchedules) {
+  for (const char *name : {"x86-64-avx2", "x86-64-avx512-vnni", "x86-64-amx",
+                           "aarch64-neon-dotprod", "aarch64-sve-bf16"})
+    for (bool roundsInput : {false, true}) {
+      const Target target = *getTarget(name);
+      MatmulShape shape{.n = 512,
+                        .k = 1024,
+                        .storage = *StorageFormat::parseOption("int4"),
+                        .roundsInput = roundsInput};
+      const std::vector<Packing> packings =
+          packingsOf(*instructionsFor(shape, target), shape.storage);
+      EXPECT_GE(packings.size(), 2u);
+      for (const Packing &packing : packings) {
+        shape.packing = packing;
+        Result<ScheduleTable> table = chooseUntuned(shape, target, 2);
+        ASSERT_TRUE(table) << table.error().message;
+        EXPECT_EQ(table->back().maxRows, INT64_MAX);
+        for (const ScheduleTableEntry &entry : *table) {
+          Status status = verify(entry.schedule, shape);
+          EXPECT_TRUE(status) << name << ": " << status.error().message;
+          if (!roundsInput)
+            EXPECT_FALSE(multipliesIntegers(entry.schedule.microKernel.isa));
+        }
+      }
+    }
+}
+
+namespace {
+
 /// Knows the limit, and who is near it.
 class LimitedEvaluator : public ScheduleEvaluator {
 public:

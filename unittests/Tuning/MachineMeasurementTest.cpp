@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -127,6 +128,15 @@ TEST(MachineMeasurement, MeasuresThisMachine) {
     const MachineValue &flops = description.coreFlopsPerSecond.of(element);
     expectPlausible(flops);
     EXPECT_EQ(flops.origin, ValueOrigin::Measured);
+  }
+  // Integers count as f32 where nothing multiplies them.
+  const Target target = *getTarget("host");
+  const MachineValue &int8 = description.coreFlopsPerSecond.int8;
+  if (std::ranges::any_of(target.matrixISAs, multipliesIntegers)) {
+    expectPlausible(int8);
+    EXPECT_EQ(int8.origin, ValueOrigin::Measured);
+  } else {
+    EXPECT_EQ(int8, 0);
   }
   expectPlausible(description.coreBytesPerSecond);
   expectPlausible(description.remoteShare);

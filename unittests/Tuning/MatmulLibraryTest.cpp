@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -75,6 +76,10 @@ public:
     auto [first, stride] = program.weightPlace();
     for (int64_t i = 0; i < first / 4; ++i)
       write(weights.data(), i, false, next());
+    if (program.shape.storage.isQuantized()) {
+      fillIntegers();
+      return;
+    }
     const bool bf16 = program.shape.storage.number == NumberFormat::BF16;
     for (int64_t i = 0; i < program.layers * stride / (bf16 ? 2 : 4); ++i)
       write(weights.data() + first, i, bf16, next());
@@ -91,7 +96,10 @@ public:
       for (int64_t i = 0; i < elements; ++i)
         write(workspace.data() + begin, i, bf16, next());
     };
-    fill(0, program.maxRows * program.inputStride(), program.bf16Input());
+    if (program.shape.storage.isQuantized())
+      fillRoundedInput();
+    else
+      fill(0, program.maxRows * program.inputStride(), program.bf16Input());
     fill(code.workspace.result, program.maxRows * program.resultStride(),
          program.bf16Result());
     if (program.shape.epilogue.kind == Epilogue::RotateAppendKV)
@@ -133,6 +141,8 @@ public:
                                : readF32(workspace.data(), index);
   }
   float weight(int64_t n, int64_t k) const {
+    if (program.shape.storage.isQuantized())
+      return integer(n, k);
     const Packing &packing = *program.shape.packing;
     const int64_t index = test::packedIndex(packing, program.shape.k, n, k);
     const std::byte *matrix = weights.data() + program.weightPlace()[0];
@@ -144,6 +154,86 @@ public:
   const MatmulProgram program;
 
 private:
+  const std::byte *groupAt(int64_t n, int64_t k) const {
+    const StorageFormat &storage = program.shape.storage;
+    const int64_t panel = program.shape.packing->panel;
+    const int64_t depth = program.shape.k, group = storage.groupOf(depth);
+    return weights.data() + program.weightPlace()[0] +
+           (n / panel * (depth / group) + k / group) *
+               groupBytes(storage, panel, group);
+  }
+  /// Any numbers, and scales that are powers of two.
+  void fillIntegers() {
+    const StorageFormat &storage = program.shape.storage;
+    const int64_t panel = program.shape.packing->panel;
+    const int64_t group = storage.groupOf(program.shape.k);
+    const auto [first, stride] = program.weightPlace();
+    const int64_t bytes = groupBytes(storage, panel, group);
+    std::mt19937 random(4);
+    for (int64_t layer = 0; layer < program.layers; ++layer)
+      for (int64_t place = first + layer * stride;
+           place + bytes <= first + (layer + 1) * stride; place += bytes) {
+        std::byte *to = weights.data() + place;
+        for (int64_t i = 0; i < bytes; ++i)
+          to[i] = static_cast<std::byte>(random());
+        for (int64_t column = 0; column < panel; ++column) {
+          const float scale = 1.0F / static_cast<float>(1 << random() % 3);
+          auto put = [&](int64_t offset, float value) {
+            if (storage.scale == ScaleFormat::F32)
+              return write(to + offset, column, false, value);
+            const auto half = static_cast<_Float16>(value);
+            std::memcpy(to + offset + 2 * column, &half, sizeof(half));
+          };
+          put(scalesOffset(storage, panel, group), scale);
+          if (storage.offset == GroupOffset::Minimum)
+            put(minimaOffset(storage, panel, group), -3 * scale);
+        }
+      }
+  }
+  /// What rounding to int8 in groups does not change: the largest is 127 steps.
+  void fillRoundedInput() {
+    const int64_t group = program.shape.storage.groupOf(program.shape.k);
+    std::mt19937 random(6);
+    for (int64_t row = 0; row < program.maxRows; ++row)
+      for (int64_t i = 0; i < program.inputStride(); ++i)
+        write(workspace.data(), row * program.inputStride() + i,
+              program.bf16Input(),
+              static_cast<float>(i % group == 0
+                                     ? 127
+                                     : static_cast<int>(random() % 255) - 127) /
+                  128);
+  }
+  float integer(int64_t n, int64_t k) const {
+    const StorageFormat &storage = program.shape.storage;
+    const int64_t panel = program.shape.packing->panel;
+    const int64_t group = storage.groupOf(program.shape.k);
+    const std::byte *from = groupAt(n, k);
+    const int64_t column = n % panel, inGroup = k % group;
+    const int64_t element = (inGroup / 4 * panel + column) * 4 + inGroup % 4;
+    int stored = 0;
+    if (storage.number == NumberFormat::Int8) {
+      stored = static_cast<int>(from[element]);
+    } else {
+      // Two lines of 64 share one, the first in the low halves of its bytes.
+      const int64_t line = element / 64;
+      const int both = static_cast<int>(from[line / 2 * 64 + element % 64]);
+      stored = line % 2 == 0 ? both & 15 : both >> 4;
+    }
+    auto get = [&](int64_t offset) {
+      if (storage.scale == ScaleFormat::F32)
+        return readF32(from + offset, column);
+      _Float16 half;
+      std::memcpy(&half, from + offset + 2 * column, sizeof(half));
+      return static_cast<float>(half);
+    };
+    const float scale = get(scalesOffset(storage, panel, group));
+    if (storage.offset == GroupOffset::Minimum)
+      return scale * static_cast<float>(stored) +
+             get(minimaOffset(storage, panel, group));
+    return scale *
+           static_cast<float>(stored - static_cast<int>(storage.storedZero()));
+  }
+
   AnonymousMemory weights, workspace, cache;
   std::vector<int32_t> numbers;
 };
@@ -154,7 +244,7 @@ public:
   Draws(const MatmulProgram &program, uint32_t seed)
       : program(program), random(seed), menu(microKernelMenu(program.isa)) {
     std::erase_if(menu, [&](const MicroKernel &kernel) {
-      return !reads(kernel, *program.shape.packing);
+      return !reads(kernel, *program.shape.packing, program.shape.storage);
     });
   }
 
@@ -167,12 +257,16 @@ public:
     schedule.microKernel = menu[between(0, std::ssize(menu) - 1)];
     const int64_t unit = std::lcm(columnUnitOf(program.shape, packing),
                                   schedule.microKernel.columns);
+    const bool quantized = program.shape.storage.isQuantized();
+    const int64_t step =
+        quantized ? kUnitOf(program.shape, packing) : packing.kStep;
     schedule.slice = {between(1, maxRows), unit * between(1, 6),
-                      packing.kStep *
-                          between(1, program.shape.k / packing.kStep)};
-    schedule.prefetchLines = 4;
+                      step * between(1, program.shape.k / step)};
+    schedule.prefetchLines = quantized ? 0 : 4;
     schedule.prefetchDistance = 64 * between(0, 1) * between(1, 64);
-    schedule.chunkK = packing.kStep * between(0, 1) * between(8, 32);
+    schedule.chunkK =
+        step * between(0, 1) * (quantized ? between(1, 2) : between(8, 32));
+    schedule.packsInput = multipliesIntegers(program.isa);
     schedule.order =
         between(0, 1) ? LoopOrder::RowsOuter : LoopOrder::ColumnsOuter;
     schedule.prefetchHint =
@@ -360,6 +454,94 @@ TEST_P(MatmulLibraryTest, ParametersAndConstantsDoTheSame) {
     }
   }
 }
+
+namespace {
+
+/// Instructions, and how the weight is stored that they multiply.
+struct QuantizedCase {
+  const char *target;
+  MatrixISA isa;
+  const char *format;
+};
+
+class QuantizedMatmulLibraryTest
+    : public testing::TestWithParam<QuantizedCase> {};
+
+} // namespace
+
+// Integers are multiplied by inputs that are rounded, or become floats; with
+// numbers as parameters as they are in the code, and like plain loops over what
+// the bytes stand for.
+TEST_P(QuantizedMatmulLibraryTest, MultipliesWhatTheBytesStandFor) {
+  const auto &[targetName, isa, format] = GetParam();
+  auto library = MatmulLibrary::create(*getTarget(targetName), 2);
+  if (!library)
+    GTEST_SKIP() << library.error().message;
+  MatmulShape shape{.n = 203,
+                    .k = 192,
+                    .storage = *StorageFormat::parseOption(format),
+                    .roundsInput = multipliesIntegers(isa)};
+  shape.packing = packingOf(isa, shape.storage);
+  const MatmulProgram program{
+      .shape = shape, .isa = isa, .threads = 1, .maxRows = maxRows};
+  Operands operands(program);
+  Draws draws(program, 7);
+  for (int i = 0; i < 20; ++i) {
+    const int64_t rows = draws.between(1, maxRows);
+    Schedule schedule = draws.schedule();
+    // Also equal parts of a group, of what is unpacked.
+    const int64_t group = shape.storage.groupOf(shape.k);
+    if (!multipliesIntegers(isa) && group >= 64 && i % 3 == 0) {
+      schedule.slice[2] = group / 2;
+      schedule.chunkK = 0;
+    }
+    SCOPED_TRACE(describe(schedule));
+    Status status = verify(schedule, shape);
+    ASSERT_TRUE(status) << status.error().message;
+    Result<Schedule> fitting = fitSlice(schedule, shape, shape.n, maxRows);
+    ASSERT_TRUE(fitting);
+    auto timed = (*library)->prepare(program, *fitting, rows, rows);
+    ASSERT_TRUE(timed) << timed.error().message;
+    auto shipped = (*library)->prepareAsShipped(
+        program, {{{INT64_MAX, schedule}}}, {rows, maxRows});
+    ASSERT_TRUE(shipped) << shipped.error().message;
+    const ThreadPart all = {0, rows, 0, shape.n, 0, shape.k, 0};
+    const auto first = operands.run(*timed, rows, {all}, nullptr);
+    ASSERT_EQ(first, operands.run(shipped->front(), rows, {}, nullptr));
+    for (int64_t row = 0; row < rows; row += 1 + rows / 3)
+      for (int64_t n = 0; n < shape.n; n += 9) {
+        double expected = 0, magnitude = 0;
+        for (int64_t k = 0; k < shape.k; ++k) {
+          const double product =
+              double(operands.input(row, k)) * double(operands.weight(n, k));
+          expected += product;
+          magnitude += std::abs(product);
+        }
+        EXPECT_NEAR(readF32(first.data(), row * program.resultStride() + n),
+                    expected, 1e-5 * magnitude)
+            << "row " << row << ", column " << n;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, QuantizedMatmulLibraryTest,
+    testing::Values(
+        QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_F32, "int4"},
+        QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_F32, "int8-row-f32"},
+        QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16,
+                      "int4-g64-f16-minimum"},
+        QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI, "int4"},
+        QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,
+                      "int8-g96-f32"},
+        QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,
+                      "int4-g64-f16-minimum"}),
+    [](const testing::TestParamInfo<QuantizedCase> &info) {
+      std::string text =
+          std::string(name(info.param.isa)) + "_" + info.param.format;
+      std::ranges::replace(text, '-', '_');
+      return text;
+    });
 
 // All of the weights are read, and nothing that was read just before, also by
 // pieces of other sizes.

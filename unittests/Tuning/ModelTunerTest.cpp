@@ -100,6 +100,45 @@ TEST_F(ModelTunerTest, KnowsNextTimeWhatItTuned) {
   EXPECT_EQ(third->known, 0);
 }
 
+/// What rounds its input, where this CPU can, and what does not are tuned
+/// apart.
+TEST_F(ModelTunerTest, TunesWeightsOfIntegers) {
+  const Target host = *getTarget("host");
+  MatmulShape shape{
+      .n = 192, .k = 128, .storage = *StorageFormat::parseOption("int4")};
+  for (Strategy strategy :
+       {Strategy::Sandwich, Strategy::ScaleUpAndOut, Strategy::CostModel})
+    for (bool roundsInput : {true, false}) {
+      options.strategy = strategy;
+      shape.roundsInput = roundsInput;
+      const std::vector<MatrixISA> allowed = allInstructionsFor(shape, host);
+      auto run = [&] {
+        return tuneModel({{shape, 9}}, host, options,
+                         [](double) { return Status(); });
+      };
+      Result<TunedModel> tuned = run();
+      ASSERT_TRUE(tuned) << tuned.error().message;
+      const bool measures = strategy != Strategy::CostModel;
+      // On CPUs without instructions for integers both are floats, but keys of
+      // their own.
+      EXPECT_EQ(tuned->known, 0);
+      EXPECT_EQ(tuned->measurements > 0, measures);
+      const TunedGroup &group = tuned->groups.front();
+      EXPECT_TRUE(group.complete);
+      for (const ScheduleTableEntry &entry : group.table) {
+        EXPECT_TRUE(verify(entry.schedule, group.group.shape));
+        EXPECT_NE(std::ranges::find(allowed, entry.schedule.microKernel.isa),
+                  allowed.end());
+      }
+      if (measures) {
+        EXPECT_GT(tuned->flopsPerSecond, 0);
+        tuned = run();
+        ASSERT_TRUE(tuned) << tuned.error().message;
+        EXPECT_EQ(tuned->known, 1);
+      }
+    }
+}
+
 TEST_F(ModelTunerTest, KeepsWhatWasTunedBeforeItWasStopped) {
   // In the middle of the second matmul.
   Result<TunedModel> stopped = tune([](double done) -> Status {

@@ -141,8 +141,8 @@ struct UntunedOptions {
 
 /// The untuned table, at once: what the model thinks fastest for each number of
 /// rows, and the rule's schedule where the model hardly tells them apart, as
-/// the rule's were measured. Errors: no instructions of the target fit the
-/// shape.
+/// the rule's were measured; of quantized weights always the rule's, if it
+/// knows the packing. Errors: no instructions of the target fit the shape.
 Result<ScheduleTable> chooseUntuned(const MatmulShape &shape,
                                     const Target &target, int64_t threads,
                                     const UntunedOptions &options = {});

@@ -33,9 +33,10 @@ inline constexpr int64_t mostTimedStrips = 8;
 /// vectors), columns too. Fewest columns, then fewest rows first.
 std::vector<MicroKernel> microKernelMenu(MatrixISA isa);
 
-/// The menu of the best instructions of `target` that can multiply `shape`;
-/// empty if there are none. Inputs and weights of one matmul have one packing,
-/// so menus of different instructions are never mixed.
+/// The menus of the instructions of `target` that schedules of `shape` may
+/// multiply with (see `allInstructionsFor`), the best first; empty if there are
+/// none. A weight has one packing, so menus are mixed only where all read that
+/// of integers.
 std::vector<MicroKernel> microKernelMenu(const MatmulShape &shape,
                                          const Target &target);
 

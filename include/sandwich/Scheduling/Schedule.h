@@ -90,6 +90,10 @@ Packing packingOf(MatrixISA isa, const StorageFormat &storage);
 /// panel first.
 std::vector<Packing> packingsOf(MatrixISA isa);
 
+/// The same of a weight in `storage`: of integers, those in the order of
+/// integers.
+std::vector<Packing> packingsOf(MatrixISA isa, const StorageFormat &storage);
+
 /// The packing in which micro-kernels of `isa` find a weight that is stored as
 /// `storage` and `packing`: this one, or that of the copy to which it is
 /// unpacked.
@@ -285,6 +289,14 @@ bool multiplies(MatrixISA isa, const StorageFormat &storage);
 std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
                                          const Target &target);
 
+/// All that schedules of `shape` may multiply with, whether tuned or not: what
+/// `instructionsFor` says, and behind integers the floats to which their slices
+/// are unpacked for more rows, where these gain by that and sums may depend on
+/// the rows. Others are as exact as these or not, which speed alone must not
+/// decide.
+std::vector<MatrixISA> allInstructionsFor(const MatmulShape &shape,
+                                          const Target &target);
+
 /// Whether `isa` finds in slices of `sliceK` of a weight of `k` k what it can
 /// multiply: whole groups or, unpacked, an equal part of one.
 bool hasWholeGroups(MatrixISA isa, const StorageFormat &storage, int64_t k,
@@ -304,7 +316,8 @@ Packing packingFor(const MatmulShape &shape, MatrixISA isa);
 /// `schedule` with what the untuned rule has beside slices and threads, for
 /// `rows` tokens. One strip of rows prefetches its own stream ahead, more
 /// strips share the work of prefetching all of the next slice. Tiles also get
-/// the rule's chunks of K, and stream what does not stay in L1.
+/// the rule's chunks of K, and stream what does not stay in L1; integers get
+/// the packed input that they need.
 Schedule completeByRule(Schedule schedule, const MatmulShape &shape,
                         int64_t rows);
 

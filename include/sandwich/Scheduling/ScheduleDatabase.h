@@ -59,6 +59,8 @@ struct ScheduleKey {
   Packing packing;
   bool deterministic = false;
   MatmulEpilogue epilogue = {};
+  /// See MatmulShape; of quantized weights only.
+  bool roundsInput = false;
 
   /// The key of `group` tuned on this machine for `target` by this version of
   /// Sandwich; a shape without a packing has that of `isa`.

@@ -72,14 +72,16 @@ ThreadPart threadPart(const Payload &payload, const Packing &packing,
 /// `schedule` with a slice no larger than a matmul of `maxRows` rows and of
 /// `columns` packed columns needs, and than the memory for the sums of a block,
 /// and for packed input, holds. Error: one row of the slice, or one tile of
-/// rows, is more than that.
+/// rows, is more than that, or the weight that is unpacked for a slice.
 Result<Schedule> fitSlice(Schedule schedule, const MatmulShape &shape,
                           int64_t columns, int64_t maxRows);
 
 /// Whether `fitSlice` can make `schedule` fit `payload`.
 bool fitsMemory(const Payload &payload, const Schedule &schedule);
-/// The sums of a slice in memory, where tiles have all their rows.
-int64_t sumsOfSlice(MatrixISA isa, const std::array<int64_t, 3> &slice);
+/// Whether the slice of `schedule` has memory without being made smaller: the
+/// sums of its block, where tiles have all their rows, the weight that is
+/// unpacked for it, and the input that is packed.
+bool sliceFitsMemory(const MatmulShape &shape, const Schedule &schedule);
 
 /// Every grid tM x tN x tK whose product is the team, as far as rows, column
 /// units and steps of K suffice for every thread to get a part; tK is 1 where
@@ -95,7 +97,8 @@ std::vector<std::array<int64_t, 3>> threadGrids(const Payload &payload,
 /// not always one of the menu.
 Schedule reducedSchedule(const Payload &payload, const Schedule &schedule);
 
-/// The micro-kernels of `menu` that can multiply `payload`, those that behave
+/// The micro-kernels of `menu` that can multiply `payload` and have memory for
+/// the smallest slice, those that behave
 /// the same on it (the same columns, and the same balanced strips of rows
 /// whatever the grid) together in one class. The largest of a class is last.
 std::vector<std::vector<MicroKernel>>

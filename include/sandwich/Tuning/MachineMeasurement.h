@@ -61,9 +61,10 @@ Result<double> measureHandoff(unsigned first, unsigned second,
                               const MeasurementProgress &progress = {});
 
 /// Floating-point operations per second of matmuls on one CPU, operands in its
-/// nearest caches, with the best instructions for weights of bf16 or f32. The
-/// median of some runs. Errors: those of `getTarget("host")`; this process may
-/// not use the CPU; that of `progress`.
+/// nearest caches, with the best instructions for weights of bf16 or f32, or of
+/// `int8` by inputs that are rounded to it. The median of some runs. Errors:
+/// those of `getTarget("host")`; this process may not use the CPU; the CPU has
+/// no such instructions; that of `progress`.
 Result<double> measureCoreFlops(unsigned cpu, MatrixElement element,
                                 const MeasurementProgress &progress = {});
 

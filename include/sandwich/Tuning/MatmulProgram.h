@@ -33,7 +33,7 @@ namespace sandwich {
 struct MatmulProgram {
   /// With a packing.
   MatmulShape shape;
-  /// Of all its schedules.
+  /// Of all its schedules; where those of integers are beside tiles, these.
   MatrixISA isa = MatrixISA::X86_AVX2_F32;
   /// Of the team.
   int64_t threads = 1;

@@ -84,13 +84,15 @@ public:
 
   /// Floating-point operations a second of all threads.
   struct Speeds {
-    /// Of a loop that does nothing but multiply.
+    /// Of a loop that does nothing but multiply; of integers, which scale their
+    /// sums in between, the same as `inCache`.
     double peak = 0;
     /// Of the fastest micro-kernel with its operands in the nearest caches:
     /// what loading them, beginning and ending leave of that.
     double inCache = 0;
   };
-  /// As measured first, or more, where something was faster since.
+  /// As measured first, or more, where something was faster since. A weight
+  /// that is unpacked counts as the floats that it is unpacked to.
   Result<Speeds> speeds(const MatmulShape &shape, MatrixISA isa);
   /// Measured now: clocks change.
   Result<double> measurePeakFlops(const MatmulShape &shape, MatrixISA isa);
@@ -111,7 +113,8 @@ private:
   /// of the team than about the matmul.
   static constexpr double leastSeconds = 1e-3;
 
-  MeasuringEvaluator(std::unique_ptr<MatmulLibrary> library,
+  MeasuringEvaluator(const Target &target,
+                     std::unique_ptr<MatmulLibrary> library,
                      const MeasuringOptions &options);
   Status allocate();
   Status check(const Payload &payload, const Schedule &schedule) const;
@@ -162,6 +165,7 @@ private:
   Result<double> repeat(const MatmulProgram &program, const MatmulCode &code,
                         const Schedule &schedule);
 
+  const Target target;
   std::unique_ptr<MatmulLibrary> library;
   const MeasuringOptions options;
   std::unique_ptr<PhaseTeam> team;

@@ -445,10 +445,18 @@ void NestLowering::unpackWeight() {
   const int64_t bytes = groupBytes(storage, stored.panel, group);
   auto unpack = [&] {
     // Whole groups, or a part of one.
-    const bool isPart = !hasParameters() && schedule.slice[2] < group;
-    Value begin = isPart ? b.rem(sliceK, group) : b.index(0);
-    Value size = isPart ? sliceKSize : b.index(group);
-    Value groups = isPart ? b.index(1) : b.div(sliceKSize, group);
+    Value begin = b.index(0), size = b.index(group), groups;
+    if (hasParameters()) {
+      begin = b.rem(sliceK, group);
+      size = b.min(sliceKSize, size);
+      groups = divideUp(sliceKSize, b.index(group));
+    } else if (schedule.slice[2] < group) {
+      begin = b.rem(sliceK, group);
+      size = sliceKSize;
+      groups = b.index(1);
+    } else {
+      groups = b.div(sliceKSize, group);
+    }
     b.forLoop(b.index(0), blockColumns, stored.panel, [&](Value column) {
       Value panel = b.div(b.add(blockColumn, column), stored.panel);
       Value first = b.add(b.mul(panel, k / group), b.div(sliceK, group));

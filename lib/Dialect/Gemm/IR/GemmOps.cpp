@@ -154,6 +154,13 @@ MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
   return shape;
 }
 
+MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols,
+                           StringRef activations) {
+  MatmulShape shape = getShape(op, symbols);
+  shape.roundsInput = activations == "int8" && shape.storage.isQuantized();
+  return shape;
+}
+
 ScheduleTableAttr gemm::getTableAttr(MLIRContext *context,
                                      const ScheduleTable &table) {
   SmallVector<int64_t> maxRows;

@@ -10,7 +10,6 @@
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Scheduling/CostModel.h"
-#include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ScheduleDatabase.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -146,7 +145,8 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
         if (!database.empty())
           table = findTuned(matmul, team, *tuned, *model, symbols);
         if (table && table->empty())
-          table = chooseOnce(shapeOf(matmul, symbols), team, *model);
+          table =
+              chooseOnce(getShape(matmul, symbols, activations), team, *model);
         if (!table) {
           matmul.emitOpError(table.error().message);
           return WalkResult::interrupt();
@@ -195,12 +195,6 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       getOperation().walk(narrowAttention);
   }
 
-  MatmulShape shapeOf(MatmulOp matmul, SymbolTableCollection &symbols) {
-    MatmulShape shape = getShape(matmul, symbols);
-    shape.roundsInput = activations == "int8";
-    return shape;
-  }
-
   /// The untuned table for `shape`. Choosing takes milliseconds, and models
   /// repeat their shapes.
   Result<ScheduleTable> chooseOnce(const MatmulShape &shape, int64_t team,
@@ -223,14 +217,11 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
                                   const ScheduleDatabase &tuned,
                                   const Target &model,
                                   SymbolTableCollection &symbols) {
-    MatmulShape shape = getShape(matmul, symbols);
-    // The database does not tell whether inputs were rounded.
-    if (shape.storage.isQuantized())
+    const MatmulShape shape = getShape(matmul, symbols, activations);
+    const std::optional<MatrixISA> isa = instructionsFor(shape, model);
+    if (!isa)
       return ScheduleTable();
-    std::vector<MicroKernel> menu = microKernelMenu(shape, model);
-    if (menu.empty())
-      return ScheduleTable();
-    auto found = tuned.findTuned({shape, team}, model, menu.front().isa);
+    auto found = tuned.findTuned({shape, team}, model, *isa);
     if (!found)
       return ScheduleTable();
     lm::lookupWeight(symbols, matmul, matmul.getWeightAttr())

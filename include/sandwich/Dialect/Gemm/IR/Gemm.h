@@ -37,6 +37,12 @@ inline constexpr int64_t maxThreads = SANDWICH_MAX_THREADS;
 /// What `op` multiplies, as schedules see it.
 MatmulShape getShape(MatmulOp op, mlir::SymbolTableCollection &symbols);
 
+/// The same, before schedules are chosen, where inputs of quantized weights are
+/// `activations`: "int8", rounded to it if there are instructions for that, or
+/// "float".
+MatmulShape getShape(MatmulOp op, mlir::SymbolTableCollection &symbols,
+                     llvm::StringRef activations);
+
 /// The written form of `table`.
 ScheduleTableAttr getTableAttr(mlir::MLIRContext *context,
                                const ScheduleTable &table);
