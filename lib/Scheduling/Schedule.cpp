@@ -190,6 +190,12 @@ std::vector<Packing> sandwich::packingsOf(MatrixISA isa) {
   else
     for (int64_t panel : {16, 32, 48, 64})
       packings.push_back(makePacking(isa, panel));
+  // Integers take whole panels, which AVX2 has no registers for if they are
+  // wide.
+  if (multipliesIntegers(isa))
+    std::erase_if(packings, [&](const Packing &packing) {
+      return !verify(MicroKernel{isa, 1, packing.panel});
+    });
   return packings;
 }
 
