@@ -130,7 +130,8 @@ bool sandwich::test::emulates(MatrixISA isa) {
 
 Target sandwich::test::targetOf(MatrixISA isa) {
   for (const std::string &name : targetNames())
-    if (Target target = *getTarget(name); target.matrixISAs.back() == isa)
+    if (Target target = *getTarget(name);
+        llvm::is_contained(target.matrixISAs, isa))
       return target;
   llvm_unreachable("an ISA that no target is for");
 }

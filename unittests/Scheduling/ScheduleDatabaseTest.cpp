@@ -20,6 +20,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <random>
+#include <ranges>
 #include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -469,12 +470,13 @@ TEST_F(ScheduleDatabaseTest, TheRuleServesWhatWasNotReached) {
 TEST_F(ScheduleDatabaseTest, EveryPackingIsServed) {
   for (const char *name : {"x86-64-avx2", "x86-64-avx512-bf16", "x86-64-amx"}) {
     Target other = *getTarget(name);
+    const MatrixISA floats = *std::ranges::find_if_not(
+        other.matrixISAs | std::views::reverse, multipliesIntegers);
     ScheduleKey key = keyOf(0);
-    for (const Packing &packing : packingsOf(other.matrixISAs.back())) {
+    for (const Packing &packing : packingsOf(floats)) {
       key.packing = packing;
-      key.storage = multipliesBF16(other.matrixISAs.back())
-                        ? StorageFormat::bf16()
-                        : StorageFormat::f32();
+      key.storage =
+          multipliesBF16(floats) ? StorageFormat::bf16() : StorageFormat::f32();
       auto served = servedTable(key, {}, other);
       ASSERT_TRUE(served) << served.error().message;
       EXPECT_EQ(served->back().maxRows, INT64_MAX);
