@@ -285,7 +285,7 @@ Status Compilation::buildModule() {
       SANDWICH_RETURN_IF_ERROR(partition(*own));
     SANDWICH_RETURN_IF_ERROR(checkInputModule(
         *module, *own, checkpoint,
-        options.dtype.value_or("it is stored") + " with a KV cache of " +
+        options.dtype.value_or("bf16") + " with a KV cache of " +
             *options.kvDtype,
         options.contextLength.value_or(checkpoint.config().usualContext())));
     return ranks == 1 ? partition(*module) : Status();

@@ -173,7 +173,10 @@ private:
 } // namespace
 
 int64_t InnerLoop::count(std::string_view mnemonic) const {
-  return std::ranges::count_if(instructions, [&](const std::string &line) {
+  return std::ranges::count_if(instructions, [&](std::string_view line) {
+    // How it is encoded stands in front of some.
+    if (line.starts_with("{"))
+      line = trim(line.substr(line.find('}') + 1));
     return line.starts_with(mnemonic);
   });
 }

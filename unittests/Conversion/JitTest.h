@@ -47,7 +47,7 @@ std::string targetToRun(const std::string &name);
 /// Whether instructions of `isa` are emulated: AMX where this CPU has none.
 bool emulates(MatrixISA isa);
 
-/// The target whose best instructions are those of `isa`.
+/// The first target that has instructions of `isa`.
 Target targetOf(MatrixISA isa);
 
 /// What code of `isa` is compiled for to run here: the target with the least

@@ -27,7 +27,7 @@ class Files(BadInputTest):
         self.model = self.path("absent")
         self.refuse_compile("absent: No such file or directory")
         self.model = self.write("file", "")
-        self.refuse_compile("file: is not a folder")
+        self.refuse_compile("file: is neither a folder nor a GGUF file")
         os.symlink("nowhere", self.path("dangling"))
         self.model = self.path("dangling")
         self.refuse_compile("dangling")
