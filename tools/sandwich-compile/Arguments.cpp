@@ -101,7 +101,7 @@ CommandLine::CommandLine(Arguments &arguments)
 /// What is compiled, and into what.
 void CommandLine::declareCompilation() {
   CompileOptions &options = arguments.compile;
-  app.add_option("MODEL", options.modelFolder,
+  app.add_option("MODEL_DIR", options.modelFolder,
                  "Folder with config.json and *.safetensors, or GGUF file")
       ->required();
   app.add_option(
