@@ -111,8 +111,9 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
   schedule.prefetchStreams = last.prefetchStreams;
   schedule.prefetchHint = last.prefetchHint;
   schedule.chunkK = last.chunkK;
+  const MatrixISA isa = schedule.microKernel.isa;
   schedule.packsInput =
-      last.packsInput || multipliesIntegers(schedule.microKernel.isa);
+      multipliesIntegers(isa) || (last.packsInput && canPackInput(isa));
   schedule.streamed = last.streamed;
   return schedule;
 }
