@@ -57,12 +57,17 @@ static uint64_t countAllCores(const MachineNode &part) {
 
 namespace {
 
+/// Whether integers are multiplied for many rows, too: those of AVX2 are not.
+bool multipliesManyRows(MatrixISA isa) {
+  return multipliesIntegers(isa) && isa != MatrixISA::X86_AVX2_INT8;
+}
+
 /// Puts together what is known of one machine.
 class Describer {
 public:
   Describer(const Machine &machine, const Target &target)
       : machine(machine), generation(generationOf(target)),
-        hasIntegers(std::ranges::any_of(target.matrixISAs, multipliesIntegers)),
+        hasIntegers(std::ranges::any_of(target.matrixISAs, multipliesManyRows)),
         known(findKnownProcessor(machine.cpuModel)) {
     // What has the machine's memories, and how many cores the largest has.
     memoryKind = countParts(machine.root, "numa") > 0 ? "numa" : "machine";
