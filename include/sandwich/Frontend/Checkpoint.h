@@ -165,7 +165,8 @@ private:
                     const Location &location) const;
   Status renameTensors();
   Status joinQuantizedTensors();
-  Status dropZeros(const std::string &name);
+  Status dropZeros(const std::string &name,
+                   const std::vector<ExpectedTensor> &expected);
   Status applyAdapters(const std::optional<std::string> &task);
   Result<TensorView> findFactor(const std::string &name, size_t task,
                                 int64_t rows, int64_t columns) const;

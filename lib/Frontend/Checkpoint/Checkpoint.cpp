@@ -400,9 +400,9 @@ Status Checkpoint::renameTensors() {
 
 /// Forgets `name`, a bias that the model has not, if it is one of zeros, which
 /// some programs add. Error: it is not.
-Status Checkpoint::dropZeros(const std::string &name) {
+Status Checkpoint::dropZeros(const std::string &name,
+                             const std::vector<ExpectedTensor> &expected) {
   const TensorView *tensor = find(name);
-  const auto expected = expectedTensors(modelConfig);
   if (!tensor || !isUsableElementType(tensor->elementType) ||
       std::ranges::find(expected, name, &ExpectedTensor::name) !=
           expected.end())
@@ -421,7 +421,8 @@ Status Checkpoint::joinQuantizedTensors() {
   if (!modelConfig.quantization)
     return {};
   const auto suffixes = quantizedSuffixes(modelConfig.quantization->method);
-  for (const ExpectedTensor &expected : expectedTensors(modelConfig)) {
+  const std::vector<ExpectedTensor> allExpected = expectedTensors(modelConfig);
+  for (const ExpectedTensor &expected : allExpected) {
     constexpr std::string_view ending = ".weight";
     if (!expected.name.ends_with(ending) || expected.shape.size() != 2)
       continue;
@@ -444,7 +445,7 @@ Status Checkpoint::joinQuantizedTensors() {
     for (std::string_view suffix : suffixes)
       if (suffix != ending || !isPacked)
         locations.erase(module + std::string(suffix));
-    SANDWICH_RETURN_IF_ERROR(dropZeros(module + ".bias"));
+    SANDWICH_RETURN_IF_ERROR(dropZeros(module + ".bias", allExpected));
     parts.push_back(*std::move(joined));
     if (!locations.emplace(expected.name, Location{&parts.back(), file}).second)
       return makeError(files[file].path(), ": tensor ", quote(expected.name),

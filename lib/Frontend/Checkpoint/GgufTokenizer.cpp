@@ -70,7 +70,7 @@ struct Tokens {
   std::vector<double> types;
 
   bool has(size_t id, TokenType type) const {
-    return !types.empty() && types[id] == type;
+    return !types.empty() && types[id] == static_cast<int>(type);
   }
 };
 
@@ -89,23 +89,19 @@ static constexpr const char *tekkenPattern =
     R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+/// Llama 3's, under one of its names.
+static constexpr PreTokenizerFacts likeLlama3(std::string_view name) {
+  return {.name = name,
+          .pattern = llamaPattern,
+          .ignoresMerges = true,
+          .begins = true};
+}
+
 static constexpr auto preTokenizers = std::to_array<PreTokenizerFacts>({
-    {.name = "llama-bpe",
-     .pattern = llamaPattern,
-     .ignoresMerges = true,
-     .begins = true},
-    {.name = "llama3",
-     .pattern = llamaPattern,
-     .ignoresMerges = true,
-     .begins = true},
-    {.name = "llama-v3",
-     .pattern = llamaPattern,
-     .ignoresMerges = true,
-     .begins = true},
-    {.name = "falcon3",
-     .pattern = llamaPattern,
-     .ignoresMerges = true,
-     .begins = true},
+    likeLlama3("llama-bpe"),
+    likeLlama3("llama3"),
+    likeLlama3("llama-v3"),
+    likeLlama3("falcon3"),
     {.name = "qwen2", .pattern = qwenPattern, .composes = true},
     {.name = "deepseek-r1-qwen", .pattern = qwenPattern},
     {.name = "gpt-2", .pattern = ""},
