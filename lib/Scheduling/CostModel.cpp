@@ -69,7 +69,8 @@ struct CostModel::Walk {
   /// Of the weight that micro-kernels read.
   Packing packing;
   double weightElementBytes, inputElementBytes;
-  bool widensWeights;
+  /// Instructions that make a register of columns what is multiplied.
+  double widening;
   /// k that share a scale, of integers; else 0.
   int64_t group;
   /// Columns of a pass over the strips, and the calls for each strip in it.
@@ -103,8 +104,7 @@ double CostModel::callSeconds(const Walk &walk, int64_t rows, int64_t k,
   if (walk.schedule.packsInput && walk.file.rows == 1)
     inputLoads = static_cast<double>(divideUp(rows, walk.file.columns));
   double columns = walk.columnRegisters;
-  double multiplies =
-      rowRegisters * columns + (walk.widensWeights ? columns : 0);
+  double multiplies = rowRegisters * columns + walk.widening * columns;
   double steps = static_cast<double>(k) / walk.kStep;
   if (walk.group > 0) {
     // The sums of a group are converted, scaled, and added to those in f32.
@@ -203,11 +203,15 @@ double CostModel::partSeconds(const MatmulShape &shape,
   RegisterFile file = registerFileOf(kernel.isa);
   const StorageFormat &storage = shape.storage;
   const bool integers = multipliesIntegers(kernel.isa);
-  const bool unpacks = unpacksWeights(kernel.isa, storage);
+  const bool widens = widensGroups(schedule, shape);
+  const bool unpacks = unpacksWeights(kernel.isa, storage) && !widens;
   const double storedBytes = bitsPerWeight(storage, shape.k) / 8;
   const double inputBytesOf = integers ? 1 : bf16 ? 2 : 4;
-  Packing packing =
-      multipliedPacking(kernel.isa, packingFor(shape, kernel.isa), storage);
+  // A shift or a shuffle, and a conversion or a look into a table.
+  constexpr double wideningOfGroups = 2;
+  Packing packing = packingFor(shape, kernel.isa);
+  if (unpacks)
+    packing = multipliedPacking(kernel.isa, packing, storage);
   int64_t bM = std::min(schedule.slice[0], part[0]);
   int64_t bN = std::min(schedule.slice[1], part[1]);
   int64_t bK = std::min(schedule.slice[2], part[2]);
@@ -220,12 +224,15 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .packing = packing,
       .weightElementBytes = unpacks ? inputBytesOf : storedBytes,
       .inputElementBytes = inputBytesOf,
-      .widensWeights = widensWeights(kernel.isa, storage),
-      .group = integers ? storage.groupOf(shape.k) : 0,
+      .widening = widens                               ? wideningOfGroups
+                  : widensWeights(kernel.isa, storage) ? 1.0
+                                                       : 0.0,
+      .group = integers || widens ? storage.groupOf(shape.k) : 0,
       .width = std::max(packing.panel, kernel.columns),
       .callsPerStrip = std::max<int64_t>(packing.panel / kernel.columns, 1),
       .columnRegisters = static_cast<double>(kernel.columns) / file.columns,
-      .kStep = hasTiles(kernel.isa) ? packing.kStep : packing.kPack,
+      .kStep =
+          hasTiles(kernel.isa) ? packing.kStep : packingOf(kernel.isa).kPack,
       .linesPerStep = 0,
       .prefetches = 0,
       .pressure = 1,
@@ -241,9 +248,10 @@ double CostModel::partSeconds(const MatmulShape &shape,
     int64_t strips = divideUp(bM, kernel.rows);
     rowsUsed = std::min(rowsUsed, divideUp(bM, strips));
     int64_t columns = kernel.columns / file.columns;
-    // Integers have sums of a group, too.
-    int64_t left = file.registers -
-                   ((integers ? 2 : 1) * rowsUsed * columns + columns + 1);
+    // There are sums of a group, too.
+    int64_t left =
+        file.registers -
+        ((walk.group > 0 ? 2 : 1) * rowsUsed * columns + columns + 1);
     walk.pressure +=
         parameters.registerPressure * std::max<int64_t>(4 - left, 0);
   }

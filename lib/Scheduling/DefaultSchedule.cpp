@@ -168,6 +168,21 @@ ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
+/// Micro-kernels of `isa` that may widen integers of panels of `packing`,
+/// fewest rows first.
+std::vector<MicroKernel> wideningMicroKernels(MatrixISA isa,
+                                              const Packing &packing) {
+  std::vector<MicroKernel> kernels;
+  const int64_t lanes = registerFileOf(isa).columns;
+  for (auto [rows, blocks] :
+       std::vector<std::array<int64_t, 2>>{{1, 4}, {2, 4}, {4, 2}, {6, 2}}) {
+    const MicroKernel kernel{isa, rows, roundUp(blocks * lanes, packing.panel)};
+    if (verify(kernel))
+      kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 /// A quantized weight that is multiplied as floats: slices are unpacked to a
 /// copy that stays in a cache while blocks of rows come by, to the nearest one
 /// if these are few.
@@ -184,21 +199,43 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
   Schedule &schedule = builder.schedule;
   schedule.order = LoopOrder::ColumnsOuter;
   schedule.slice[1] = unit;
-  // Equal parts of K of whole groups, or an equal part of a group.
+  // Equal parts of K of whole groups, none if `most` is less than one.
+  auto fitGroups = [&](int64_t most) {
+    const int64_t groups = shape.k / group;
+    return most < group
+               ? 0
+               : divideUp(groups, divideUp(groups, most / group)) * group;
+  };
+  // The same, or an equal part of a group.
   auto fitK = [&](int64_t cacheBytes) {
     const int64_t most = std::max(cacheBytes / bytes / unit, step);
-    if (most >= group) {
-      const int64_t groups = shape.k / group;
-      return divideUp(groups, divideUp(groups, most / group)) * group;
-    }
+    if (most >= group)
+      return fitGroups(most);
     int64_t part = most / step * step;
     while (group % part != 0)
       part -= step;
     return part;
   };
+  int64_t served = 0;
+  // Rows that are as few as the micro-kernels that widen integers have read the
+  // weight as it is stored. The wider of them for fewer rows have enough sums
+  // to wait for none, the others share what is taken out of a line.
+  for (const MicroKernel &widening : wideningMicroKernels(isa, packing)) {
+    schedule.microKernel = widening;
+    schedule.slice[0] = widening.rows;
+    schedule.slice[1] = std::lcm(unit, widening.columns);
+    schedule.slice[2] = fitGroups(maxUnpackedWeight / schedule.slice[1]);
+    if (schedule.slice[2] == 0 || !widensGroups(schedule, shape))
+      continue;
+    builder.serve(served + 1, widening.rows);
+    served = widening.rows;
+  }
+  schedule.microKernel = kernel;
+  schedule.slice[1] = unit;
+  // One strip that does not widen, in a cache for it alone.
   schedule.slice[0] = kernel.rows;
   schedule.slice[2] = fitK(target.l1DataBytes / 2);
-  builder.serve(1, kernel.rows);
+  builder.serve(served + 1, kernel.rows);
   constexpr int64_t blockRows = 192;
   schedule.slice[0] = roundUp(blockRows, rowUnitOf(isa));
   schedule.slice[2] = fitK(target.l2Bytes / 4);

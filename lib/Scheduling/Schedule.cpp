@@ -284,6 +284,43 @@ bool sandwich::unpacksWeights(MatrixISA isa, const StorageFormat &storage) {
   return storage.isQuantized() && !multipliesIntegers(isa);
 }
 
+/// Whether there are micro-kernels that widen integers for `isa`.
+static bool hasGroupWidening(MatrixISA isa) {
+  return isa == MatrixISA::X86_AVX2_F32 || isa == MatrixISA::X86_AVX512_F32 ||
+         isa == MatrixISA::X86_AVX512_BF16 || isa == MatrixISA::ARM_NEON_F32;
+}
+
+bool sandwich::widensGroups(const Schedule &schedule,
+                            const MatmulShape &shape) {
+  const MicroKernel &kernel = schedule.microKernel;
+  const StorageFormat &storage = shape.storage;
+  if (!unpacksWeights(kernel.isa, storage) || !hasGroupWidening(kernel.isa) ||
+      shape.deterministic || schedule.packsInput ||
+      schedule.slice[0] > kernel.rows ||
+      kernel.columns % packingFor(shape, kernel.isa).panel != 0)
+    return false;
+  const int64_t group = storage.groupOf(shape.k);
+  if (schedule.chunkK % group != 0 ||
+      (schedule.slice[2] < shape.k && schedule.slice[2] % group != 0))
+    return false;
+  // Sums of a group, lines of numbers, the operands of rows or of columns and
+  // one of the others, and what numbers are taken out with.
+  const RegisterFile file = registerFileOf(kernel.isa);
+  const int64_t columns = kernel.columns / file.columns;
+  const int64_t digits =
+      multipliesBF16(kernel.isa) && storage.number == NumberFormat::Int8 ? 2
+                                                                         : 1;
+  const int64_t others = storage.offset == GroupOffset::Minimum ? 5 : 4;
+  // Sums of more rows take more addresses than there are registers for, and
+  // gain nothing: unpacking is shared by as many.
+  constexpr int64_t mostRows = 6;
+  return kernel.rows <= mostRows &&
+         kernel.rows * columns + columns +
+                 (columns < kernel.rows ? columns * digits : kernel.rows) +
+                 others <=
+             file.registers;
+}
+
 bool sandwich::widensWeights(MatrixISA isa, const StorageFormat &storage) {
   return elementOf(isa) == MatrixElement::F32 &&
          storage.number == NumberFormat::BF16;

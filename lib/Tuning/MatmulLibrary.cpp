@@ -47,7 +47,7 @@ struct MatmulLibrary::MicroKernelKey {
   /// Elements between rows of the input; 0 where they are known at run time.
   int64_t inputStride = 0;
   bool widensWeights = false;
-  /// Of integers: how they are stored, in groups of how many k.
+  /// See `MicroKernelSpecialization`.
   StorageFormat storage = {};
   int64_t group = 0;
   bool packsInput = false;
@@ -225,10 +225,11 @@ Status MatmulLibrary::compileMissing(const std::set<Key> &needed) {
 // Schedules as parameters
 //===----------------------------------------------------------------------===//
 
-/// The least K of a slice.
-static int64_t leastSliceK(const MatmulShape &shape, MatrixISA isa) {
+/// The least K of a slice of `schedule`.
+static int64_t leastSliceK(const MatmulShape &shape, const Schedule &schedule) {
+  const MatrixISA isa = schedule.microKernel.isa;
   const int64_t kStep = packingOf(isa).kStep;
-  if (multipliesIntegers(isa))
+  if (multipliesIntegers(isa) || widensGroups(schedule, shape))
     return shape.storage.groupOf(shape.k);
   return unpacksWeights(isa, shape.storage) ? std::max(kStep, smallestGroup)
                                             : kStep;
@@ -242,8 +243,12 @@ static Schedule withoutNumbers(const Schedule &schedule,
   Schedule fixed;
   fixed.microKernel = {kernel.isa, registerFileOf(kernel.isa).rows,
                        kernel.columns};
-  fixed.slice = {1, std::lcm(columnUnitOf(shape, packing), kernel.columns),
-                 leastSliceK(shape, kernel.isa)};
+  // More rows than the micro-kernel has where the weight is unpacked.
+  const bool unpacks = unpacksWeights(kernel.isa, shape.storage) &&
+                       !widensGroups(schedule, shape);
+  fixed.slice = {unpacks ? fixed.microKernel.rows + 1 : 1,
+                 std::lcm(columnUnitOf(shape, packing), kernel.columns),
+                 leastSliceK(shape, schedule)};
   fixed.threads = {1, 1, schedule.threads[2]};
   fixed.order = schedule.order;
   fixed.stores = schedule.stores;
@@ -256,8 +261,10 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
                                         int64_t minRows, int64_t maxRows) {
   const MicroKernel &kernel = schedule.microKernel;
   const MatmulShape &shape = program.shape;
-  const Packing packing = multipliedPacking(
-      kernel.isa, packingFor(shape, kernel.isa), shape.storage);
+  const Packing stored = packingFor(shape, kernel.isa);
+  const bool widens = widensGroups(schedule, shape);
+  const Packing packing =
+      widens ? stored : multipliedPacking(kernel.isa, stored, shape.storage);
   Plan plan{.program = {program,
                         {{INT64_MAX, withoutNumbers(schedule, shape)}},
                         ScheduleNumbers::Parameters,
@@ -278,7 +285,7 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
           .packsInput = schedule.packsInput,
           .streamed = schedule.streamed,
           .prefetchLines = calls->prefetch.lines};
-      if (multipliesIntegers(kernel.isa)) {
+      if (multipliesIntegers(kernel.isa) || widens) {
         key.storage = shape.storage;
         key.group = shape.storage.groupOf(shape.k);
       }

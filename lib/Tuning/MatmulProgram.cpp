@@ -258,6 +258,8 @@ void ProgramBuilder::build(ScheduleNumbers numbers,
   const Epilogue kind = shape.epilogue.kind;
   const bool rotates = kind == Epilogue::RotateAppendKV;
   b.setInsertionPointToEnd(module.getBody());
+  if (shape.deterministic)
+    module->setAttr(lm::deterministicAttributeName, b.getUnitAttr());
   addWeights();
   function = phase::createProgram(
       b, module.getLoc(), matmulProgramName, cacheType().getBufferType(),

@@ -24,7 +24,8 @@ using namespace sandwich::test;
 
 namespace {
 
-/// A number of columns and how the weight is stored.
+/// What reads integers as they are stored: multiplies them, or widens them to
+/// floats in registers. A number of columns and how the weight is stored.
 struct Part {
   MatrixISA isa;
   int64_t columns, panel;
@@ -41,19 +42,37 @@ struct Part {
     return text;
   }
   StorageFormat format() const { return *StorageFormat::parse(storage); }
-  /// One for each number of rows, the last of which the menu has.
-  std::vector<MicroKernelSpecialization> kernels() const {
+  bool widens(int64_t rows) const {
+    const MatmulShape shape{
+        .k = group, .storage = format(), .packing = integerPacking(panel)};
+    return widensGroups(
+        {.microKernel = {isa, rows, columns}, .slice = {rows, columns, group}},
+        shape);
+  }
+  int64_t mostRows() const {
     int64_t most = 0;
+    if (!multipliesIntegers(isa)) {
+      while (widens(most + 1))
+        ++most;
+      return most;
+    }
     for (const MicroKernel &kernel : microKernelMenu(isa))
       if (kernel.columns == columns)
         most = std::max(most, kernel.rows);
+    return most;
+  }
+  /// One for each number of rows, the last of which the menu or the registers
+  /// have.
+  std::vector<MicroKernelSpecialization> kernels() const {
+    const bool packed = multipliesIntegers(isa);
     std::vector<MicroKernelSpecialization> result;
-    for (int64_t rows = 1; rows <= most; ++rows)
+    for (int64_t rows = 1; rows <= mostRows(); ++rows)
       result.push_back({.kernel = {isa, rows, columns},
+                        .inputStride = packed ? 0 : 7 * group,
                         .packing = integerPacking(panel),
                         .storage = format(),
                         .group = group,
-                        .packedInput = true});
+                        .packedInput = packed});
     return result;
   }
 };
@@ -77,8 +96,6 @@ constexpr StoredGroup storedGroups[] = {
 std::vector<Part> parts() {
   std::vector<Part> result;
   for (MatrixISA isa : allMatrixISAs()) {
-    if (!multipliesIntegers(isa))
-      continue;
     for (int64_t panel : {16, 32, 48, 64})
       for (int64_t columns = panel; columns <= 128; columns += panel) {
         const bool isOnMenu = std::ranges::any_of(
@@ -89,11 +106,11 @@ std::vector<Part> parts() {
         const bool isUsual =
             panel == packingOf(isa).panel && columns <= 2 * panel;
         for (const auto &[storage, group] : storedGroups)
-          if (isOnMenu &&
-              reads({isa, 1, columns}, integerPacking(panel),
-                    *StorageFormat::parse(storage)) &&
+          if (const Part part{isa, columns, panel, storage, group};
+              (multipliesIntegers(isa) ? isOnMenu : part.widens(1)) &&
+              reads({isa, 1, columns}, integerPacking(panel), part.format()) &&
               (isUsual || group == 32))
-            result.push_back({isa, columns, panel, storage, group});
+            result.push_back(part);
       }
   }
   return result;
@@ -115,13 +132,21 @@ TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
   for (const MicroKernelSpecialization &kernel : kernels) {
     const int64_t quads = part.group <= 64 ? part.group / 4 : 4;
     const char *multiplication =
-        part.isa == MatrixISA::ARM_NEON_DOTPROD ? "sdot"
-        : part.isa == MatrixISA::X86_AVX2_INT8  ? "vpmaddubsw"
-                                                : "vpdpbusd";
+        part.isa == MatrixISA::ARM_NEON_DOTPROD  ? "sdot"
+        : part.isa == MatrixISA::X86_AVX2_INT8   ? "vpmaddubsw"
+        : part.isa == MatrixISA::X86_AVX512_BF16 ? "vdpbf16ps"
+        : part.isa == MatrixISA::ARM_NEON_F32    ? "fmla"
+        : multipliesIntegers(part.isa)           ? "vpdpbusd"
+                                                 : "vfmadd";
     int64_t multiplications = 0;
     for (const InnerLoop &loop : loops[kernel.name()]) {
       multiplications = std::max(multiplications, loop.count(multiplication));
       EXPECT_EQ(loop.stackTraffic, std::vector<std::string>()) << kernel.name();
+    }
+    if (!multipliesIntegers(part.isa)) {
+      // Those that scale sums are of the same kind.
+      EXPECT_GE(multiplications, quads * kernel.kernel.rows) << kernel.name();
+      continue;
     }
     EXPECT_EQ(multiplications, quads * kernel.kernel.rows * part.columns /
                                    registerFileOf(part.isa).columns)
@@ -145,8 +170,9 @@ public:
     for (int64_t i = 0; i < rows * k(); ++i)
       input.push_back(static_cast<int8_t>(
           i % group == group / 3 ? 127 - 254 * draw(0, 1) : draw(-7, 7)));
+    // What is not rounded has no scale.
     for (int64_t i = 0; i < rows * groups; ++i)
-      inputScales.push_back(drawScale());
+      inputScales.push_back(isPacked() ? drawScale() : 1);
     for (int64_t i = 0; i < columns * k(); ++i)
       weight.push_back(static_cast<uint8_t>(draw(0, (1 << format.bits()) - 1)));
     for (int64_t i = 0; i < columns * groups; ++i) {
@@ -159,6 +185,8 @@ public:
   }
 
   int64_t inputBytes() const {
+    if (!isPacked())
+      return (rows + 1) * kernel.inputStride * elementBytes();
     return (groups + 1) * packedLength(kernel.kernel.isa, group, group) * rows;
   }
   int64_t weightBytes() const { return columns / panel * panelBytes; }
@@ -176,7 +204,8 @@ public:
     call.weight = call.input + aligned(inputBytes());
     call.sums = call.weight + aligned(weightBytes());
     std::memset(memory + place, 0xff, call.sums - place);
-    call.firstK = inputGroupBytes();
+    call.firstRow = isPacked() ? 0 : 1;
+    call.firstK = isPacked() ? inputGroupBytes() : group;
     call.k = k();
     call.weightOffset = bytesOfGroup();
     call.panelStride = panelBytes;
@@ -185,8 +214,11 @@ public:
     call.sumsStride = sumsStride;
     call.accumulate = accumulate;
     for (int64_t number = 0; number < groups; ++number) {
-      writeInput(memory + call.input + (number + 1) * inputGroupBytes(),
-                 number);
+      if (isPacked())
+        writeInput(memory + call.input + (number + 1) * inputGroupBytes(),
+                   number);
+      else
+        writeFloats(memory + call.input, number);
       for (int64_t column = 0; column < columns; ++column) {
         // The last group is that of the next panel's first.
         unsigned char *to = memory + call.weight + column / panel * panelBytes +
@@ -238,6 +270,10 @@ private:
                          format.number == NumberFormat::Int8;
     return hasSign ? 0 : format.storedZero();
   }
+  bool isPacked() const { return kernel.packedInput; }
+  int64_t elementBytes() const {
+    return multipliesBF16(kernel.kernel.isa) ? 2 : 4;
+  }
   bool hasMinima() const { return format.offset == GroupOffset::Minimum; }
   int64_t k() const { return groups * group; }
   int64_t bytesOfGroup() const { return groupBytes(format, panel, group); }
@@ -268,6 +304,22 @@ private:
         put(start, static_cast<int32_t>(-zero() * sum));
       put(start + rows * 4, scale);
     }
+  }
+
+  /// Rows of which the first, and a group before each other, are not read.
+  void writeFloats(unsigned char *to, int64_t number) const {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < group; ++i) {
+        const int64_t k = number * group + i;
+        const auto bits = std::bit_cast<uint32_t>(
+            static_cast<float>(input[row * this->k() + k]));
+        unsigned char *place =
+            to + ((row + 1) * kernel.inputStride + group + k) * elementBytes();
+        if (elementBytes() == 4)
+          put(place, bits);
+        else
+          put(place, static_cast<uint16_t>(bits >> 16));
+      }
   }
 
   /// [quad][column][4] of numbers of 8 bits; of 4 bits the lines of 64 share

@@ -43,7 +43,8 @@ struct MicroKernelSpecialization {
   /// How the weight lies in memory, one that `kernel` reads; nothing: in the
   /// default packing of its instructions.
   std::optional<Packing> packing = std::nullopt;
-  /// Of integers: how they are stored, in groups of how many k.
+  /// Of a quantized weight that is read as it is stored: how, in groups of how
+  /// many k. Instructions that multiply floats widen its numbers in registers.
   StorageFormat storage = {};
   int64_t group = 0;
   /// Cache lines to prefetch in each loop step of each stream, streams in each

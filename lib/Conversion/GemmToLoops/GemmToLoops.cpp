@@ -110,9 +110,9 @@ private:
   bool multipliesGroups() const {
     return multipliesIntegers(schedule.microKernel.isa);
   }
-  bool unpacksWeight() const {
-    return unpacksWeights(schedule.microKernel.isa, storage);
-  }
+  /// Whether micro-kernels read the weight as it is stored.
+  bool readsGroups() const { return multipliesGroups() || widens; }
+  bool unpacksWeight() const { return storage.isQuantized() && !readsGroups(); }
   /// Of an unpacked slice of the weight; none if there is none.
   int64_t copiedElements() const {
     if (!unpacksWeight())
@@ -216,8 +216,8 @@ private:
   }
   /// Of the packed weight.
   int64_t panelElements() const {
-    return multipliesGroups() ? weightBytes(storage, packing.panel, k)
-                              : k * packing.panel;
+    return readsGroups() ? weightBytes(storage, packing.panel, k)
+                         : k * packing.panel;
   }
   /// The element of the packed weight, or of the copy, at a column, a multiple
   /// of the panel, and a k.
@@ -227,7 +227,7 @@ private:
                          panelStride()),
                    b.mul(b.sub(k, sliceK), packing.panel));
     Value panel = b.mul(b.div(column, packing.panel), panelElements());
-    if (!multipliesGroups())
+    if (!readsGroups())
       return b.add(panel, b.mul(k, packing.panel));
     const int64_t group = storage.groupOf(this->k);
     return b.add(panel, b.mul(b.div(k, group),
@@ -247,6 +247,8 @@ private:
   LoopBuilder b;
   Schedule schedule;
   StorageFormat storage;
+  /// Its numbers become floats in registers.
+  bool widens;
   /// Of the weight that micro-kernels read.
   Packing packing;
   /// Rows of a unit, at most.
@@ -285,8 +287,14 @@ static int64_t getRowStride(Value buffer) {
 NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
     : op(op), kernels(kernels), b(op.getLoc(), op),
       schedule(op.getSchedule().getSchedule()), storage(op.getStorageFormat()),
-      packing(multipliedPacking(schedule.microKernel.isa, op.getWeightPacking(),
-                                storage)),
+      widens(
+          widensGroups(schedule, {.k = op.getK(),
+                                  .storage = storage,
+                                  .packing = op.getWeightPacking(),
+                                  .deterministic = lm::isDeterministic(op)})),
+      packing(widens ? op.getWeightPacking()
+                     : multipliedPacking(schedule.microKernel.isa,
+                                         op.getWeightPacking(), storage)),
       unit(rowUnitOf(schedule.microKernel.isa)), k(op.getK()),
       inputStride(getRowStride(op.getInput())) {
   elementBytes = storage.isQuantized() ? multipliedBytes() : storage.bits() / 8;
@@ -630,7 +638,7 @@ void NestLowering::emitCall(int64_t width, Value units,
   specialization.widensWeights =
       widensWeights(schedule.microKernel.isa, storage);
   specialization.packing = packing;
-  if (multipliesGroups()) {
+  if (readsGroups()) {
     specialization.storage = storage;
     specialization.group = storage.groupOf(k);
   }

@@ -91,11 +91,12 @@ protected:
     return columnBlocks < static_cast<int64_t>(firstRows.size());
   }
 
+  void storeSums(mlir::ValueRange sums);
+
 private:
   /// Loads those that stay where operands do, and one that passes for all.
   void loadStayingOperands();
   Sums loadOrZeroSums();
-  void storeSums(mlir::ValueRange sums);
   /// Multiplies K from `begin` to `end`, `step` at a time.
   Sums writeLoop(mlir::Value begin, mlir::Value end, int64_t step,
                  bool prefetches, mlir::ValueRange sums);

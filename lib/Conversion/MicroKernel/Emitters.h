@@ -34,6 +34,9 @@ const MicroKernelEmitter &getX86MultiplyAddInt8Emitter();
 /// NEON with dot products.
 const MicroKernelEmitter &getNeonDotInt8Emitter();
 
+/// Quantized weights widened in registers: `canWidenGroups`.
+const MicroKernelEmitter &getGroupWideningEmitter();
+
 /// AMX.
 const MicroKernelEmitter &getAMXEmitter();
 

@@ -10,8 +10,6 @@
 
 #include "sandwich/Dialect/Utils/IntegerRounding.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <bit>
@@ -20,27 +18,16 @@
 using namespace mlir;
 using namespace sandwich;
 
-/// Numbers of a column that lie together, and that one lane multiplies.
-static constexpr int64_t numbersOfWord = 4;
 static constexpr int64_t wordBytes = 4;
 static_assert(packedGroupLength(0) == 2 * wordBytes);
 // The products of a group, a whole row maybe, of numbers without a sign.
 static_assert(255 * 127 * largestGroup <= std::numeric_limits<int32_t>::max());
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
 IntegerDotWriter::IntegerDotWriter(
     ImplicitLocOpBuilder &builder,
     const MicroKernelSpecialization &specialization,
     const MicroKernelArguments &arguments)
-    : VectorWriter(builder, specialization, arguments),
-      storage(specialization.storage),
-      numbersType(
-          VectorType::get({numbersOfWord * lanes}, builder.getI8Type())),
-      groupSumType(VectorType::get({lanes}, builder.getI32Type())),
-      group(specialization.group) {}
+    : GroupsWriter(builder, specialization, arguments) {}
 
 int64_t IntegerDotWriter::startsOffset() const { return kernel.rows * group; }
 
@@ -48,81 +35,40 @@ int64_t IntegerDotWriter::scalesOfRowsOffset() const {
   return startsOffset() + kernel.rows * wordBytes;
 }
 
-Value IntegerDotWriter::addressOf(Value buffer, Value element) {
-  auto metadata = memref::ExtractStridedMetadataOp::create(builder, buffer);
-  Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder, buffer);
-  Value address = arith::AddIOp::create(
-      builder, base,
-      arith::AddIOp::create(builder, metadata.getOffset(), element));
-  return arith::IndexCastOp::create(builder, builder.getI64Type(), address);
+int64_t IntegerDotWriter::groupStride() const {
+  return packedLength(kernel.isa, group, group) * kernel.rows;
 }
 
-Value IntegerDotWriter::advance(Value address, int64_t bytes) {
-  Value distance = arith::ConstantIntOp::create(builder, bytes, 64);
-  return arith::AddIOp::create(builder, address, distance);
+int64_t IntegerDotWriter::quadStride() const { return wordBytes; }
+
+Value IntegerDotWriter::getRows() {
+  return addressOf(arguments.input, arguments.firstK);
 }
 
-Value IntegerDotWriter::load(Type type, Value address, int64_t offset,
-                             int64_t alignment) {
-  auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
-  Value pointer = LLVM::IntToPtrOp::create(builder, pointerType, address);
-  Value place =
-      LLVM::GEPOp::create(builder, pointerType, builder.getI8Type(), pointer,
-                          LLVM::GEPArg(static_cast<int32_t>(offset)));
-  return LLVM::LoadOp::create(builder, type, place,
-                              static_cast<unsigned>(alignment));
+Value IntegerDotWriter::loadQuad(Value rows, int64_t row, int64_t number,
+                                 int64_t /*part*/) {
+  Value word =
+      broadcast(builder.getI32Type(), rows, row * group + number * wordBytes);
+  return vector::BitCastOp::create(builder, numbersType, word);
 }
 
-Value IntegerDotWriter::broadcast(Type type, Value address, int64_t offset) {
-  return vector::BroadcastOp::create(builder, VectorType::get({lanes}, type),
-                                     load(type, address, offset, wordBytes));
+Value IntegerDotWriter::createGroupSum(Value rows, int64_t row) {
+  if (hasMinima())
+    return arith::ConstantOp::create(builder, builder.getZeroAttr(wordsType));
+  return broadcast(builder.getI32Type(), rows,
+                   startsOffset() + row * wordBytes);
 }
 
-Value IntegerDotWriter::splatBytes(int64_t value) {
-  return arith::ConstantOp::create(
-      builder,
-      DenseElementsAttr::get(
-          numbersType, builder.getI8IntegerAttr(static_cast<int8_t>(value))));
+Value IntegerDotWriter::scaleGroupSum(Value sum, Value rows, int64_t row) {
+  Value scaleOfRow = broadcast(builder.getF32Type(), rows,
+                               scalesOfRowsOffset() + row * wordBytes);
+  Value product = arith::SIToFPOp::create(builder, sumType, sum);
+  return arith::MulFOp::create(builder, product, scaleOfRow);
 }
 
-Value IntegerDotWriter::loadNumbers(ArrayRef<Value> panels, int64_t number,
-                                    int64_t block) {
-  const int64_t panel = block / blocksOfPanel();
-  int64_t byte = (number * packing.panel + block % blocksOfPanel() * lanes) *
-                 numbersOfWord;
-  bool high = false;
-  if (sharesLines()) {
-    high = byte / sharedLineBytes % 2 == 1;
-    byte =
-        byte / (2 * sharedLineBytes) * sharedLineBytes + byte % sharedLineBytes;
-  }
-  if (!loaded || loadedPlace != std::pair(panel, byte)) {
-    loadedPlace = {panel, byte};
-    loaded = load(numbersType, panels[panel], byte, 1);
-  }
-  return extract(loaded, high);
-}
-
-Value IntegerDotWriter::loadScales(ArrayRef<Value> panels, int64_t offset,
-                                   int64_t block) {
-  const int64_t bytes = bytesOf(storage.scale);
-  offset += block % blocksOfPanel() * lanes * bytes;
-  Value panel = panels[block / blocksOfPanel()];
-  if (storage.scale == ScaleFormat::F32)
-    return load(sumType, panel, offset, 1);
-  Value halves =
-      load(VectorType::get({lanes}, builder.getF16Type()), panel, offset, 1);
-  return arith::ExtFOp::create(builder, sumType, halves);
-}
-
-//===----------------------------------------------------------------------===//
-// Arithmetic
-//===----------------------------------------------------------------------===//
-
-Value IntegerDotWriter::call(Type type, StringRef name, ValueRange operands) {
-  return LLVM::CallIntrinsicOp::create(builder, type,
-                                       builder.getStringAttr(name), operands)
-      .getResults();
+Value IntegerDotWriter::sumOfRow(Value rows, int64_t row) {
+  return broadcast(builder.getF32Type(), rows,
+                   startsOffset() + row * wordBytes);
 }
 
 Value IntegerDotWriter::extractUnsigned(Value bytes, bool high) {
@@ -130,10 +76,10 @@ Value IntegerDotWriter::extractUnsigned(Value bytes, bool high) {
     return bytes;
   if (high) {
     // There are no shifts of bytes; the mask takes away what came from others.
-    Value words = vector::BitCastOp::create(builder, groupSumType, bytes);
+    Value words = vector::BitCastOp::create(builder, wordsType, bytes);
     Value distance = arith::ConstantOp::create(
         builder,
-        DenseElementsAttr::get(groupSumType, builder.getI32IntegerAttr(4)));
+        DenseElementsAttr::get(wordsType, builder.getI32IntegerAttr(4)));
     words = arith::ShRUIOp::create(builder, words, distance);
     bytes = vector::BitCastOp::create(builder, numbersType, words);
   }
@@ -142,164 +88,6 @@ Value IntegerDotWriter::extractUnsigned(Value bytes, bool high) {
 
 int64_t sandwich::signedOffsetOf(const StorageFormat &storage) {
   return storage.number == NumberFormat::Int8 ? storage.storedZero() : 0;
-}
-
-BodyWriter::Sums IntegerDotWriter::multiplyAll(Sums sums) {
-  const int64_t bytes = groupBytes(storage, packing.panel, group);
-  const int64_t panelCount = kernel.columns / packing.panel;
-  Sums carried;
-  for (int64_t panel = 0; panel < panelCount; ++panel) {
-    Value distance = arith::MulIOp::create(builder, arguments.panelStride,
-                                           createIndex(builder, panel));
-    carried.push_back(addressOf(
-        arguments.weight,
-        arith::AddIOp::create(builder, arguments.weightOffset, distance)));
-  }
-  carried.push_back(addressOf(arguments.input, arguments.firstK));
-  carried.append(sums);
-
-  OpBuilder::InsertionGuard guard(builder);
-  auto loop = scf::ForOp::create(builder, createIndex(builder, 0), arguments.k,
-                                 createIndex(builder, group), carried);
-  builder.setInsertionPointToStart(loop.getBody());
-  carried.assign(loop.getRegionIterArgs().begin(),
-                 loop.getRegionIterArgs().end());
-  MutableArrayRef<Value> all(carried);
-  writeGroup(all.take_front(panelCount), all[panelCount],
-             all.drop_front(panelCount + 1));
-  for (Value &panel : all.take_front(panelCount))
-    panel = advance(panel, bytes);
-  all[panelCount] = advance(
-      all[panelCount], packedLength(kernel.isa, group, group) * kernel.rows);
-  scf::YieldOp::create(builder, carried);
-  return Sums(loop.getResults().drop_front(panelCount + 1));
-}
-
-BodyWriter::Sums IntegerDotWriter::createGroupSums(Value rows) {
-  Sums result;
-  Value zero =
-      arith::ConstantOp::create(builder, builder.getZeroAttr(groupSumType));
-  for (int64_t row = 0; row < kernel.rows; ++row) {
-    Value start = hasMinima() ? zero
-                              : broadcast(builder.getI32Type(), rows,
-                                          startsOffset() + row * wordBytes);
-    result.append(columnBlocks, start);
-  }
-  return result;
-}
-
-void IntegerDotWriter::writeGroup(ArrayRef<Value> panels, Value rows,
-                                  MutableArrayRef<Value> sums) {
-  SmallVector<Value> groupSums = createGroupSums(rows);
-  const int64_t quads = group / numbersOfWord;
-  // All quads of the usual groups; of longer ones as many at a time as share
-  // no line with others.
-  constexpr int64_t mostQuads = 16,
-                    quadsOfRound = smallestGroup / numbersOfWord;
-  if (quads <= mostQuads) {
-    writeQuads(panels, rows, quads, groupSums);
-  } else {
-    const int64_t panelBytes =
-        quadsOfRound * numbersOfWord * packing.panel * storage.bits() / 8;
-    SmallVector<Value> carried(panels);
-    carried.push_back(rows);
-    carried.append(groupSums);
-    OpBuilder::InsertionGuard guard(builder);
-    auto loop = scf::ForOp::create(builder, createIndex(builder, 0),
-                                   createIndex(builder, quads),
-                                   createIndex(builder, quadsOfRound), carried);
-    builder.setInsertionPointToStart(loop.getBody());
-    carried.assign(loop.getRegionIterArgs().begin(),
-                   loop.getRegionIterArgs().end());
-    MutableArrayRef<Value> all(carried);
-    auto places = all.take_front(panels.size());
-    writeQuads(places, all[panels.size()], quadsOfRound,
-               all.drop_front(panels.size() + 1));
-    for (Value &panel : places)
-      panel = advance(panel, panelBytes);
-    all[panels.size()] =
-        advance(all[panels.size()], quadsOfRound * numbersOfWord);
-    scf::YieldOp::create(builder, carried);
-    groupSums.assign(loop.getResults().begin() + panels.size() + 1,
-                     loop.getResults().end());
-  }
-  addGroupSums(panels, rows, groupSums, sums);
-}
-
-void IntegerDotWriter::writeQuads(ArrayRef<Value> panels, Value rows,
-                                  int64_t count,
-                                  MutableArrayRef<Value> groupSums) {
-  auto multiplyInto = [&](int64_t row, int64_t block, Value numbers,
-                          Value input) {
-    Value &sum = groupSums[row * columnBlocks + block];
-    sum = pin(multiply(sum, input, numbers), Value(), false);
-  };
-  auto loadRow = [&](int64_t row, int64_t number) {
-    Value word = broadcast(builder.getI32Type(), rows,
-                           row * group + number * numbersOfWord);
-    return vector::BitCastOp::create(builder, numbersType, word).getResult();
-  };
-  loaded = Value();
-  for (int64_t number = 0; number < count; ++number) {
-    SmallVector<Value> held;
-    if (streamsInput()) {
-      for (int64_t block = 0; block < columnBlocks; ++block)
-        held.push_back(loadNumbers(panels, number, block));
-      for (int64_t row = 0; row < kernel.rows; ++row) {
-        Value input = loadRow(row, number);
-        for (int64_t block = 0; block < columnBlocks; ++block)
-          multiplyInto(row, block, held[block], input);
-      }
-      continue;
-    }
-    for (int64_t row = 0; row < kernel.rows; ++row)
-      held.push_back(loadRow(row, number));
-    for (int64_t block = 0; block < columnBlocks; ++block) {
-      Value numbers = loadNumbers(panels, number, block);
-      for (int64_t row = 0; row < kernel.rows; ++row)
-        multiplyInto(row, block, numbers, held[row]);
-    }
-  }
-}
-
-Value IntegerDotWriter::createMinima(ArrayRef<Value> panels, Value scales,
-                                     int64_t block) {
-  Value minima =
-      loadScales(panels, minimaOffset(storage, packing.panel, group), block);
-  if (extractedOffset() == 0)
-    return minima;
-  Value offset = arith::ConstantOp::create(
-      builder, DenseElementsAttr::get(
-                   sumType, builder.getF32FloatAttr(
-                                static_cast<float>(extractedOffset()))));
-  return vector::FMAOp::create(builder, scales, offset, minima);
-}
-
-void IntegerDotWriter::addGroupSums(ArrayRef<Value> panels, Value rows,
-                                    ArrayRef<Value> groupSums,
-                                    MutableArrayRef<Value> sums) {
-  Type f32 = builder.getF32Type();
-  for (int64_t block = 0; block < columnBlocks; ++block) {
-    Value scales =
-        loadScales(panels, scalesOffset(storage, packing.panel, group), block);
-    Value minima;
-    if (hasMinima())
-      minima = createMinima(panels, scales, block);
-    for (int64_t row = 0; row < kernel.rows; ++row) {
-      Value &sum = sums[row * columnBlocks + block];
-      Value scaleOfRow =
-          broadcast(f32, rows, scalesOfRowsOffset() + row * wordBytes);
-      Value product = arith::SIToFPOp::create(
-          builder, sumType, groupSums[row * columnBlocks + block]);
-      product = arith::MulFOp::create(builder, product, scaleOfRow);
-      sum = vector::FMAOp::create(builder, product, scales, sum);
-      if (minima) {
-        Value sumOfRow = broadcast(f32, rows, startsOffset() + row * wordBytes);
-        sum = vector::FMAOp::create(builder, sumOfRow, minima, sum);
-      }
-      sum = pin(sum, Value(), false);
-    }
-  }
 }
 
 //===----------------------------------------------------------------------===//

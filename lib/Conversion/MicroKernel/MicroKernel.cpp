@@ -26,7 +26,7 @@ std::string MicroKernelSpecialization::name() const {
     name += "_panel" + std::to_string(weights.panel);
   if (widensWeights)
     name += "_widen";
-  if (multipliesIntegers(kernel.isa)) {
+  if (storage.isQuantized()) {
     name += "_" + storage.name() + "_group" + std::to_string(group);
     std::ranges::replace(name, '-', '_');
   }
@@ -72,6 +72,8 @@ Type WeightUnpacking::type(MLIRContext *context) const {
 }
 
 Type MicroKernelSpecialization::weightType(MLIRContext *context) const {
+  if (storage.isQuantized())
+    return IntegerType::get(context, 8);
   if (widensWeights)
     return BFloat16Type::get(context);
   return inputType(context);
@@ -200,9 +202,13 @@ MicroKernelLibrary::get(const MicroKernelSpecialization &specialization) {
       specialization.name(),
       getArgumentTypes(symbols.getOp()->getContext(), specialization),
       [&](ImplicitLocOpBuilder &builder, ValueRange arguments) {
-        getMicroKernelEmitter(specialization.kernel.isa)
-            .emitBody(builder, specialization,
-                      MicroKernelArguments::from(arguments));
+        const bool widens = specialization.storage.isQuantized() &&
+                            !multipliesIntegers(specialization.kernel.isa);
+        const MicroKernelEmitter &emitter =
+            widens ? getGroupWideningEmitter()
+                   : getMicroKernelEmitter(specialization.kernel.isa);
+        emitter.emitBody(builder, specialization,
+                         MicroKernelArguments::from(arguments));
       });
 }
 

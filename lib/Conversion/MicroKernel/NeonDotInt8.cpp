@@ -22,11 +22,8 @@ private:
   Value extract(Value bytes, bool high) override;
   int64_t extractedOffset() const override { return signedOffsetOf(storage); }
   Value dot(Value sum, Value weight, Value input) override {
-    return call(groupSumType, "llvm.aarch64.neon.sdot.v4i32.v16i8",
+    return call(wordsType, "llvm.aarch64.neon.sdot.v4i32.v16i8",
                 {sum, weight, input});
-  }
-  Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
-    return pinRegisters(sum, "w");
   }
 };
 

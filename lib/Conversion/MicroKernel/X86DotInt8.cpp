@@ -25,14 +25,11 @@ private:
   }
   Value dot(Value sum, Value weight, Value input) override {
     // LLVM's name says AVX-512 of AVX-VNNI's form, too.
-    return call(groupSumType,
+    return call(wordsType,
                 kernel.isa == MatrixISA::X86_AVX_VNNI
                     ? "llvm.x86.avx512.vpdpbusd.256"
                     : "llvm.x86.avx512.vpdpbusd.512",
                 {sum, weight, input});
-  }
-  Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
-    return pinRegisters(sum, "v");
   }
 };
 

@@ -31,9 +31,6 @@ private:
   }
   int64_t extractedOffset() const override { return signedOffsetOf(storage); }
   Value dot(Value sum, Value weight, Value input) override;
-  Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
-    return pinRegisters(sum, "v");
-  }
 };
 
 } // namespace
@@ -49,7 +46,7 @@ Value MultiplyAddInt8Writer::dot(Value sum, Value weight, Value input) {
   Value pairs = call(pairsType, "llvm.x86.avx2.pmadd.ub.sw", {weight, input});
   Value ones = arith::ConstantOp::create(
       builder, DenseElementsAttr::get(pairsType, builder.getI16IntegerAttr(1)));
-  Value words = call(groupSumType, "llvm.x86.avx2.pmadd.wd", {pairs, ones});
+  Value words = call(wordsType, "llvm.x86.avx2.pmadd.wd", {pairs, ones});
   return arith::AddIOp::create(builder, sum, words);
 }
 
