@@ -51,7 +51,7 @@ Result<MatmulShape> parseShape(const std::string &text,
                                const StorageFormat &storage, bool rounds) {
   MatmulShape shape;
   shape.storage = storage;
-  shape.roundsInput = rounds && storage.isQuantized();
+  shape.roundsInput = rounds && storage.hasIntegers();
   char rest = 0;
   constexpr int64_t largest = int64_t(1) << 20;
   if (std::sscanf(text.c_str(), "%ldx%ld%c", &shape.n, &shape.k, &rest) != 2 ||

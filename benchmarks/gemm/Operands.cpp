@@ -8,6 +8,8 @@
 
 #include "Operands.h"
 
+#include "sandwich/Quantization/Float8.h"
+
 #include <tbb/parallel_for.h>
 
 #include <bit>
@@ -56,8 +58,10 @@ float Operands::inputAt(int64_t row, int64_t i) const {
 }
 
 uint8_t Operands::storedAt(int64_t layer, int64_t column, int64_t i) const {
-  return static_cast<uint8_t>(scramble((layer * n + column) * k + i) &
-                              ((1U << storage.bits()) - 1));
+  const auto number = static_cast<uint8_t>(
+      scramble((layer * n + column) * k + i) & ((1U << storage.bits()) - 1));
+  const bool isNaN = storage.number == NumberFormat::FP8 && isFloat8NaN(number);
+  return isNaN ? 0 : number;
 }
 
 GroupScale Operands::scaleAt(int64_t layer, int64_t column, int64_t i) const {

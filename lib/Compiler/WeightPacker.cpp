@@ -231,7 +231,7 @@ private:
   std::vector<uint8_t> numbers;
   std::vector<GroupScale> scales;
   std::vector<RowSource> sources;
-  /// Of which of them integers are taken as they are.
+  /// Of which of them numbers are taken as they are.
   std::vector<bool> hasGroups;
 };
 
@@ -322,7 +322,7 @@ void sandwich::packGroup(const StorageFormat &format, const Packing &packing,
                          std::span<std::byte> packed) {
   const auto k = static_cast<int64_t>(numbers.size() / columns.size());
   auto *bytes = reinterpret_cast<uint8_t *>(packed.data());
-  if (format.number == NumberFormat::Int8) {
+  if (format.bits() == 8) {
     packRows<uint8_t>(packing, k, numbers, {bytes, numbers.size()});
   } else {
     std::vector<uint8_t> ordered(numbers.size());

@@ -344,7 +344,7 @@ Status PlanSearch::readMachine() {
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
   work.roundsInputs =
       StorageFormat::parseOption(options.compile.dtype.value_or("bf16"))
-          ->isQuantized() &&
+          ->hasIntegers() &&
       options.compile.activations == name(MatrixElement::Int8) &&
       std::ranges::any_of(target.matrixISAs, multipliesIntegers);
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,

@@ -8,7 +8,10 @@
 
 #include "sandwich/Quantization/Quantizer.h"
 
+#include "sandwich/Quantization/Float8.h"
+
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -23,14 +26,26 @@ float sandwich::roundToScale(ScaleFormat format, float value) {
   return static_cast<float>(static_cast<_Float16>(value));
 }
 
-/// The integer from 0 to `most` next to `value`, which may be far outside.
-static float roundToNumber(float value, float most) {
-  // Adding and taking away this rounds to even, and vectorizes.
-  constexpr float rounder = 0x1.8p23f;
-  return std::clamp((value + rounder) - rounder, 0.0f, most);
-}
-
 namespace {
+
+/// Integers as they are stored, from 0 to `most`.
+struct Integers {
+  float most;
+
+  /// The one next to `value`, which may be far outside.
+  float round(float value) const {
+    // Adding and taking away this rounds to even, and vectorizes.
+    constexpr float rounder = 0x1.8p23f;
+    return std::clamp((value + rounder) - rounder, 0.0f, most);
+  }
+  static uint8_t store(float number) { return static_cast<uint8_t>(number); }
+};
+
+/// Those of fp8.
+struct Floats8 {
+  static float round(float value) { return roundToFloat8(value); }
+  static uint8_t store(float number) { return toFloat8(number); }
+};
 
 /// A number stands for `base + scale * number`. Where there is no scale, all
 /// stand for `base`.
@@ -49,52 +64,62 @@ static float usableScale(float scale) {
   return std::isfinite(1 / scale) ? scale : 0;
 }
 
-static double squaredError(const Rounding &rounding, float most,
+template <typename Numbers>
+static double squaredError(const Rounding &rounding, const Numbers &numbers,
                            std::span<const float> values) {
   const float inverse = rounding.inverse();
   double sum = 0;
   for (float value : values) {
-    const float number = roundToNumber((value - rounding.base) * inverse, most);
+    const float number = numbers.round((value - rounding.base) * inverse);
     const float error = value - rounding.base - rounding.scale * number;
     sum += static_cast<double>(error) * error;
   }
   return sum;
 }
 
-/// Shares of a group's range that scales are tried for: where a few values
-/// stand out, the others gain more by a finer scale than these lose.
-static constexpr int64_t triedShares = 24;
-static constexpr float leastShare = 0.7f;
-
 /// The rounding with the least error of those that `makeRounding` makes for
-/// shares up to `mostShare`; nothing if the values are too large for all.
-template <typename MakeRounding>
-static std::optional<Rounding> findBest(float most, float mostShare,
-                                        std::span<const float> values,
-                                        MakeRounding makeRounding) {
+/// `shares` of a group's range; nothing if the values are too large for all.
+template <typename Numbers, typename MakeRounding>
+static std::optional<Rounding>
+findBest(const Numbers &numbers, std::span<const float> shares,
+         std::span<const float> values, MakeRounding makeRounding) {
   std::optional<Rounding> best;
   double least = std::numeric_limits<double>::infinity();
-  auto tryShare = [&](float share) {
+  for (float share : shares) {
     const Rounding rounding = makeRounding(share);
-    const double error = squaredError(rounding, most, values);
+    const double error = squaredError(rounding, numbers, values);
     if (error < least) {
       least = error;
       best = rounding;
     }
-  };
-  // First, as it is exact for what was stored in this format before.
-  tryShare(1);
-  for (int64_t i = 0; i <= triedShares; ++i)
-    tryShare(mostShare - (mostShare - leastShare) * static_cast<float>(i) /
-                             static_cast<float>(triedShares));
+  }
   return best;
 }
 
-Result<GroupScale> sandwich::quantizeGroup(const StorageFormat &format,
+/// Rounds `values` by the best of what `makeRounding` makes for `shares`, to
+/// `numbers`, which are stored in `stored`.
+template <typename Numbers, typename MakeRounding>
+static Result<Rounding>
+roundGroup(ScaleFormat scale, const Numbers &numbers,
+           std::span<const float> shares, std::span<const float> values,
+           std::span<uint8_t> stored, MakeRounding makeRounding) {
+  const std::optional<Rounding> best =
+      findBest(numbers, shares, values, makeRounding);
+  if (!best) {
+    const auto [low, high] = std::ranges::minmax(values);
+    return makeError("values from ", low, " to ", high,
+                     " are too large for scales of ", name(scale));
+  }
+  const float inverse = best->inverse();
+  for (size_t i = 0; i < values.size(); ++i)
+    stored[i] =
+        numbers.store(numbers.round((values[i] - best->base) * inverse));
+  return *best;
+}
+
+static Result<GroupScale> quantizeIntegers(const StorageFormat &format,
                                            std::span<const float> values,
-                                           std::span<uint8_t> numbers) {
-  assert(format.isQuantized() && values.size() == numbers.size() &&
-         !values.empty());
+                                           std::span<uint8_t> stored) {
   const auto most = static_cast<float>((int64_t(1) << format.bits()) - 1);
   const auto middle = static_cast<float>(format.storedZero());
   const auto [low, high] = std::ranges::minmax(values);
@@ -114,18 +139,56 @@ Result<GroupScale> sandwich::quantizeGroup(const StorageFormat &format,
         usableScale(roundToScale(format.scale, extreme * share / -middle));
     return {scale, -middle * scale};
   };
-  // One that does without that number needs more than the range.
+  // Where a few values stand out, the others gain more by a finer scale than
+  // these lose. One that does without that number needs more than the range.
+  constexpr size_t tried = 24;
+  constexpr float leastShare = 0.7f;
   const float mostShare = hasMinimum ? 1 : middle / (middle - 1);
-  const std::optional<Rounding> best =
-      findBest(most, mostShare, values, makeRounding);
-  if (!best)
-    return makeError("values from ", low, " to ", high,
-                     " are too large for scales of ", name(format.scale));
-  const float inverse = best->inverse();
-  for (size_t i = 0; i < values.size(); ++i)
-    numbers[i] = static_cast<uint8_t>(
-        roundToNumber((values[i] - best->base) * inverse, most));
-  return GroupScale{best->scale, hasMinimum ? best->base : 0};
+  // 1 is first, as it is exact for what was stored in this format before.
+  std::array<float, tried + 2> shares = {1};
+  for (size_t i = 0; i <= tried; ++i)
+    shares[i + 1] = mostShare - (mostShare - leastShare) *
+                                    static_cast<float>(i) /
+                                    static_cast<float>(tried);
+  SANDWICH_ASSIGN_OR_RETURN(const Rounding rounding,
+                            roundGroup(format.scale, Integers{most}, shares,
+                                       values, stored, makeRounding));
+  return GroupScale{rounding.scale, hasMinimum ? rounding.base : 0};
+}
+
+static Result<GroupScale> quantizeFloats(const StorageFormat &format,
+                                         std::span<const float> values,
+                                         std::span<uint8_t> stored) {
+  const auto [low, high] = std::ranges::minmax(values);
+  const float largest = std::max(-low, high);
+  auto makeRounding = [&](float share) -> Rounding {
+    return {usableScale(
+                roundToScale(format.scale, largest / largestFloat8 * share)),
+            0};
+  };
+  // The largest value becomes each of the numbers with the largest exponent in
+  // turn. A finer scale would only cut it off, as errors are a share of each
+  // value, and twice a scale rounds to the same values but for the smallest.
+  constexpr std::array<float, 7> shares = {1,
+                                           448.0f / 416,
+                                           448.0f / 384,
+                                           448.0f / 352,
+                                           448.0f / 320,
+                                           448.0f / 288,
+                                           448.0f / 256};
+  SANDWICH_ASSIGN_OR_RETURN(const Rounding rounding,
+                            roundGroup(format.scale, Floats8(), shares, values,
+                                       stored, makeRounding));
+  return GroupScale{rounding.scale};
+}
+
+Result<GroupScale> sandwich::quantizeGroup(const StorageFormat &format,
+                                           std::span<const float> values,
+                                           std::span<uint8_t> numbers) {
+  assert(format.isQuantized() && values.size() == numbers.size() &&
+         !values.empty());
+  return format.hasIntegers() ? quantizeIntegers(format, values, numbers)
+                              : quantizeFloats(format, values, numbers);
 }
 
 void sandwich::dequantizeGroup(const StorageFormat &format,
@@ -133,6 +196,11 @@ void sandwich::dequantizeGroup(const StorageFormat &format,
                                std::span<const uint8_t> numbers,
                                std::span<float> values) {
   assert(numbers.size() == values.size());
+  if (!format.hasIntegers()) {
+    for (size_t i = 0; i < numbers.size(); ++i)
+      values[i] = group.scale * fromFloat8(numbers[i]);
+    return;
+  }
   const int64_t zero =
       format.offset == GroupOffset::None ? format.storedZero() : 0;
   for (size_t i = 0; i < numbers.size(); ++i)

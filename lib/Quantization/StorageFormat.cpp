@@ -18,11 +18,12 @@ using namespace sandwich;
 template <typename Value, size_t count>
 using Names = std::array<std::pair<Value, std::string_view>, count>;
 
-static constexpr Names<NumberFormat, 4> numberNames = {
+static constexpr Names<NumberFormat, 5> numberNames = {
     {{NumberFormat::F32, "f32"},
      {NumberFormat::BF16, "bf16"},
      {NumberFormat::Int8, "int8"},
-     {NumberFormat::Int4, "int4"}}};
+     {NumberFormat::Int4, "int4"},
+     {NumberFormat::FP8, "fp8"}}};
 static constexpr Names<ScaleFormat, 2> scaleNames = {
     {{ScaleFormat::F32, "f32"}, {ScaleFormat::F16, "f16"}}};
 static constexpr Names<GroupOffset, 2> offsetNames = {
@@ -75,6 +76,7 @@ int64_t StorageFormat::bits() const {
   case NumberFormat::BF16:
     return 16;
   case NumberFormat::Int8:
+  case NumberFormat::FP8:
     return 8;
   case NumberFormat::Int4:
     return 4;
@@ -89,7 +91,7 @@ int64_t StorageFormat::groupOf(int64_t k) const {
 }
 
 int64_t StorageFormat::storedZero() const {
-  return isQuantized() ? int64_t(1) << (bits() - 1) : 0;
+  return hasIntegers() ? int64_t(1) << (bits() - 1) : 0;
 }
 
 std::string StorageFormat::name() const {
@@ -109,8 +111,9 @@ std::string StorageFormat::name() const {
 Result<StorageFormat> StorageFormat::parse(std::string_view text) {
   auto fail = [&]() -> Result<StorageFormat> {
     return makeError("'", text,
-                     "' is no storage format; they are f32, bf16, and integers "
-                     "with groups and scales, for example int4-g32-f16");
+                     "' is no storage format; they are f32, bf16, and int8, "
+                     "int4 and fp8 with groups and scales, for example "
+                     "int4-g32-f16");
   };
   std::vector<std::string_view> parts;
   for (std::string_view rest = text;;) {
@@ -153,16 +156,23 @@ Result<StorageFormat> StorageFormat::parse(std::string_view text) {
 
 Result<StorageFormat> StorageFormat::parseOption(std::string_view text) {
   constexpr int64_t usualGroup = 32;
-  StorageFormat format{.number =
-                           numberFormatNamed(text).value_or(NumberFormat::F32),
-                       .groupSize = usualGroup,
-                       .scale = ScaleFormat::F16};
-  return format.isQuantized() ? format : parse(text);
+  StorageFormat format{numberFormatNamed(text).value_or(NumberFormat::F32)};
+  if (!format.isQuantized())
+    return parse(text);
+  // The exponents of fp8 do what scales of small groups do.
+  if (format.hasIntegers()) {
+    format.groupSize = usualGroup;
+    format.scale = ScaleFormat::F16;
+  }
+  return format;
 }
 
 Status sandwich::verify(const StorageFormat &format) {
   if (!format.isQuantized() && format != StorageFormat{format.number})
     return makeError(name(format.number), " has no groups");
+  if (!format.hasIntegers() && format.offset != GroupOffset::None)
+    return makeError(name(format.number), " has no ", name(format.offset),
+                     ", as its numbers have signs");
   if (format.groupSize < 0 || format.groupSize > largestGroup ||
       format.groupSize % smallestGroup != 0)
     return makeError("the k of a group, ", format.groupSize,

@@ -230,7 +230,8 @@ bool sandwich::reads(const MicroKernel &kernel, const Packing &packing,
 bool sandwich::multiplies(MatrixISA isa, const StorageFormat &storage) {
   // Steps of K are whole groups or parts of one.
   if (storage.isQuantized())
-    return storage.groupSize % packingOf(isa).kStep == 0;
+    return (storage.hasIntegers() || !multipliesIntegers(isa)) &&
+           storage.groupSize % packingOf(isa).kStep == 0;
   return elementOf(isa) == MatrixElement::F32 ||
          (multipliesBF16(isa) && storage.number == NumberFormat::BF16);
 }

@@ -154,7 +154,7 @@ Result<ScheduleKey> readKey(const schedules::Key &message) {
     return storage.error().inContext("weight_type");
   key.storage = *storage;
   key.roundsInput = message.rounds_input();
-  if (key.roundsInput && !key.storage.isQuantized())
+  if (key.roundsInput && !key.storage.hasIntegers())
     return makeError("rounds_input is true, but weights of ",
                      key.storage.name(), " are no integers");
   key.deterministic = message.deterministic();
@@ -517,7 +517,7 @@ ScheduleKey ScheduleKey::of(const TuningGroup &group, const Target &target,
           .deterministic = group.shape.deterministic,
           .epilogue = group.shape.epilogue,
           .roundsInput =
-              group.shape.roundsInput && group.shape.storage.isQuantized()};
+              group.shape.roundsInput && group.shape.storage.hasIntegers()};
 }
 
 AttentionKey AttentionKey::of(const AttentionShape &shape, const Target &target,

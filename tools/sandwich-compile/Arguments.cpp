@@ -113,23 +113,25 @@ void CommandLine::declareCompilation() {
   };
   app.add_option("--dtype", options.dtype,
                  "How weights of matmuls are stored: bf16, f32, int8 or int4 "
-                 "(groups of 32 with scales of f16), or integers with other "
-                 "groups, e.g. int4-g64-f16, int8-row-f32, "
-                 "int4-g32-f16-minimum (default: the integers that the "
+                 "(groups of 32 with scales of f16), fp8 (E4M3FN, rows with "
+                 "scales of f32), or these with other groups, e.g. "
+                 "int4-g64-f16, int8-row-f32, int4-g32-f16-minimum, "
+                 "fp8-g128-f16 (default: the integers or the fp8 that the "
                  "checkpoint has, else bf16)")
       ->check(storageFormat);
   app.add_option(
          "--embedding-dtype", options.embeddingDtype,
          "How tables of embeddings are stored that are not the head's "
-         "weight as well: integers, or what vectors are, bf16 beside integers "
-         "and --dtype otherwise (default: int8 where --dtype is of integers, "
-         "and as the checkpoint has them without --dtype)")
+         "weight as well: integers, fp8, or what vectors are, bf16 beside "
+         "these and --dtype otherwise (default: int8 where --dtype is of "
+         "integers or fp8, and as the checkpoint has them without --dtype)")
       ->check(storageFormat);
   app.add_option("--activations", options.activations,
                  "What is multiplied with weights of integers: int8, inputs "
                  "rounded to it in groups as long as the weight's, where the "
                  "target multiplies integers; or float, which is slower and "
-                 "rounds to no less than the target's bf16 or f32")
+                 "rounds to no less than the target's bf16 or f32. Weights of "
+                 "fp8 are multiplied as floats with either")
       ->check(CLI::IsMember({"int8", "float"}))
       ->capture_default_str();
   app.add_option("--kv-dtype", options.kvDtype,

@@ -56,23 +56,24 @@ static std::string describeModel(const proto::ModelConfiguration &model) {
                 model.context_length());
 }
 
-/// How weights are stored, and the bits of each if that tells more.
+/// How weights are stored, and of quantized ones the bits of each and how they
+/// are multiplied.
 static std::string describeStorage(const proto::Manifest &manifest) {
   const std::string &dtype = manifest.target().dtype();
   const StorageFormat storage = *StorageFormat::parse(dtype);
   if (!storage.isQuantized())
     return dtype;
-  return format("%s (%.2f bits each)", dtype.c_str(),
-                bitsPerWeight(storage, manifest.model().hidden_size()));
+  const std::string &activations = manifest.target().activations();
+  return format("%s (%.2f bits each) ", dtype.c_str(),
+                bitsPerWeight(storage, manifest.model().hidden_size())) +
+         (activations.empty() ? "multiplied as floats"
+                              : "by inputs as " + activations);
 }
 
 static std::string describeTarget(const proto::Manifest &manifest) {
   std::string text =
       "target      " + manifest.target().name() + ", weights as " +
       describeStorage(manifest) +
-      (manifest.target().activations().empty()
-           ? ""
-           : " by inputs as " + manifest.target().activations()) +
       (manifest.target().deterministic() ? ", deterministic\n" : "\n");
   if (!manifest.target().cpu_features().empty()) {
     text += "            needs";

@@ -209,7 +209,8 @@ TEST(Format, ChecksTheTarget) {
             "target.name is empty");
   EXPECT_EQ(errorFor([](Target &t) { t.set_dtype("f64"); }),
             "target.dtype: 'f64' is no storage format; they are f32, bf16, "
-            "and integers with groups and scales, for example int4-g32-f16");
+            "and int8, int4 and fp8 with groups and scales, for example "
+            "int4-g32-f16");
   EXPECT_EQ(errorFor([](Target &t) { t.add_cpu_features("\x1b[2J"); }),
             "target.cpu_features holds a control character");
   EXPECT_EQ(errorFor([](Target &t) { t.set_phase_abi_version(1000); }),
@@ -504,7 +505,7 @@ TEST(Format, ChecksTheTensors) {
             "tensors has \"embed\" twice");
   EXPECT_EQ(errorFor([](Tensor &t) { t.set_dtype("complex"); }),
             "tensors[1].dtype: 'complex' is no storage format; they are f32, "
-            "bf16, and integers with groups and scales, for example "
+            "bf16, and int8, int4 and fp8 with groups and scales, for example "
             "int4-g32-f16");
   // Two rows of 32 numbers and their scales are 36 bytes.
   auto setInt4 = [](Tensor &t, uint64_t k, uint64_t bytes) {

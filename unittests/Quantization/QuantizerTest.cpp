@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Quantization/Quantizer.h"
+#include "sandwich/Quantization/Float8.h"
 
 #include "gtest/gtest.h"
 
@@ -21,9 +22,9 @@ using namespace sandwich;
 namespace {
 
 constexpr const char *formats[] = {
-    "int8-g32-f16",        "int8-g32-f32",         "int4-g32-f16",
-    "int4-g32-f32",        "int8-g32-f16-minimum", "int4-g32-f32-minimum",
-    "int4-g32-f16-minimum"};
+    "int8-g32-f16",         "int8-g32-f32",         "int4-g32-f16",
+    "int4-g32-f32",         "int8-g32-f16-minimum", "int4-g32-f32-minimum",
+    "int4-g32-f16-minimum", "fp8-g32-f16",          "fp8-g32-f32"};
 
 std::vector<float> makeRandom(size_t size, uint32_t seed, float scale = 1) {
   std::mt19937 random(seed);
@@ -58,6 +59,8 @@ TEST(Quantizer, ValuesThatCanBeStoredAre) {
   std::mt19937 random(1);
   for (const char *name : formats) {
     const StorageFormat format = *StorageFormat::parse(name);
+    if (!format.hasIntegers())
+      continue;
     const int64_t count = int64_t(1) << format.bits();
     for (int trial = 0; trial < 50; ++trial) {
       const float scale = std::ldexp(1.0f, static_cast<int>(random() % 12) - 9);
@@ -78,6 +81,8 @@ TEST(Quantizer, ValuesThatCanBeStoredAre) {
 TEST(Quantizer, ErrorsOfRandomNumbersAreThoseOfTheirRange) {
   for (const char *name : formats) {
     const StorageFormat format = *StorageFormat::parse(name);
+    if (!format.hasIntegers())
+      continue;
     const auto steps = static_cast<double>((int64_t(1) << format.bits()) - 1);
     double error = 0, bound = 0;
     for (uint32_t trial = 0; trial < 200; ++trial) {
@@ -96,6 +101,57 @@ TEST(Quantizer, ErrorsOfRandomNumbersAreThoseOfTheirRange) {
       EXPECT_LT(error, bound * 0.95) << name;
     }
   }
+}
+
+TEST(Quantizer, Floats8ThatCanBeStoredAre) {
+  std::mt19937 random(2);
+  for (const char *name : {"fp8-g32-f16", "fp8-g32-f32"}) {
+    for (int trial = 0; trial < 50; ++trial) {
+      const float scale = std::ldexp(1.0f, static_cast<int>(random() % 12) - 9);
+      std::vector<float> values(32);
+      for (float &value : values)
+        value = scale * fromFloat8(static_cast<uint8_t>(random() % 127 |
+                                                        random() % 2 << 7));
+      // The largest number is there, or a finer scale would do as well.
+      values[random() % 32] = -448 * scale;
+      EXPECT_EQ(store(*StorageFormat::parse(name), values), values) << name;
+    }
+  }
+}
+
+TEST(Quantizer, ErrorsOfFloats8AreASixteenthOfValues) {
+  const StorageFormat format = *StorageFormat::parse("fp8-row-f32");
+  double error = 0, square = 0;
+  for (uint32_t trial = 0; trial < 50; ++trial) {
+    const std::vector<float> values = makeRandom(512, trial, 0.02f);
+    const std::vector<float> stored = store(format, values);
+    const float largest = std::ranges::max(
+        values, {}, [](float value) { return std::abs(value); });
+    for (size_t i = 0; i < values.size(); ++i) {
+      // Half a step of a number, or of subnormal ones after the coarsest scale.
+      const float subnormal = std::abs(largest) / 448 * 2 * 0x1p-10f;
+      EXPECT_LE(std::abs(stored[i] - values[i]),
+                std::max(std::abs(values[i]) / 16, subnormal));
+    }
+    error += meanSquare(values, stored);
+    square += meanSquare(values, std::vector<float>(values.size()));
+  }
+  // Steps are an eighth of the power of two below a value, so that the mean
+  // square of errors, a twelfth of that of steps, is (1 / 8)^2 / 12 times the
+  // mean of 1 / m^2 for mantissas m from 1 to 2: 0.5 if they are evenly there.
+  EXPECT_LT(error / square, 1.05 / 64 / 12 * 0.5);
+  EXPECT_GT(error / square, 0.8 / 64 / 12 * 0.5);
+}
+
+TEST(Quantizer, NumbersThatAreNoneStayNone) {
+  const StorageFormat format = *StorageFormat::parse("fp8-g32-f16");
+  const std::vector<uint8_t> numbers = {0x7f, 0xff, 0x7e, 0xfe, 0x80};
+  std::vector<float> values(numbers.size());
+  dequantizeGroup(format, {.scale = 0.5f}, numbers, values);
+  EXPECT_TRUE(std::isnan(values[0]) && std::isnan(values[1]));
+  EXPECT_EQ(values[2], 224);
+  EXPECT_EQ(values[3], -224);
+  EXPECT_EQ(values[4], 0);
 }
 
 TEST(Quantizer, OneLargeValueDoesNotDrownTheOthers) {
@@ -138,12 +194,19 @@ TEST(Quantizer, ValuesTooLargeForAScaleAreRefused) {
     EXPECT_NE(group.error().message.find("3e+07"), std::string::npos)
         << group.error().message;
   }
+  // The largest number of fp8 takes 3e7 to a scale of 6.7e4.
+  Result<GroupScale> floats =
+      quantizeGroup(*StorageFormat::parse("fp8-g32-f16"), values, numbers);
+  ASSERT_FALSE(floats);
+  EXPECT_NE(floats.error().message.find("3e+07"), std::string::npos)
+      << floats.error().message;
   EXPECT_TRUE(
       quantizeGroup(*StorageFormat::parse("int4-g32-f32"), values, numbers));
   const float largest = std::numeric_limits<float>::max() / 8;
   values[4] = -largest;
   values[5] = largest;
-  for (const char *name : {"int8-g32-f32", "int4-g32-f32-minimum"}) {
+  for (const char *name :
+       {"int8-g32-f32", "int4-g32-f32-minimum", "fp8-g32-f32"}) {
     const std::vector<float> stored =
         store(*StorageFormat::parse(name), values);
     for (float each : stored)

@@ -10,6 +10,8 @@
 
 #include "gtest/gtest.h"
 
+#include <utility>
+
 using namespace sandwich;
 
 namespace {
@@ -17,7 +19,7 @@ namespace {
 TEST(StorageFormat, NamesAreReadBack) {
   for (const char *name :
        {"f32", "bf16", "int8-row-f32", "int8-g32-f16", "int4-g128-f16",
-        "int4-g32-f32-minimum", "int4-row-f16"}) {
+        "int4-g32-f32-minimum", "int4-row-f16", "fp8-row-f32", "fp8-g32-f16"}) {
     Result<StorageFormat> format = StorageFormat::parse(name);
     ASSERT_TRUE(format) << format.error().message;
     EXPECT_EQ(format->name(), name);
@@ -49,10 +51,34 @@ TEST(StorageFormat, OtherNamesAreRefused) {
                            "int4-g-32-f16",
                            "int4-g131072-f16",
                            "int4-g99999999999999999999-f16",
-                           "int4-g32-f16 "})
+                           "int4-g32-f16 ",
+                           "fp8",
+                           "fp8-g32",
+                           "fp8-g24-f16",
+                           "fp8-row-f32-minimum",
+                           "fp8-e4m3-f32"})
     EXPECT_FALSE(StorageFormat::parse(name)) << name;
+  EXPECT_EQ(StorageFormat::parse("fp8-row-f32-minimum").error().message,
+            "fp8 has no minimum, as its numbers have signs");
   EXPECT_NE(StorageFormat::parse("int4-g24-f16").error().message.find("24"),
             std::string::npos);
+}
+
+TEST(StorageFormat, OptionsHaveUsualGroups) {
+  for (auto [option, name] :
+       {std::pair("int8", "int8-g32-f16"), std::pair("int4", "int4-g32-f16"),
+        std::pair("fp8", "fp8-row-f32"), std::pair("bf16", "bf16"),
+        std::pair("fp8-g128-f16", "fp8-g128-f16")})
+    EXPECT_EQ(StorageFormat::parseOption(option)->name(), name);
+}
+
+TEST(StorageFormat, FP8IsQuantizedButNoInteger) {
+  const StorageFormat format = *StorageFormat::parse("fp8-g128-f16");
+  EXPECT_TRUE(format.isQuantized());
+  EXPECT_FALSE(format.hasIntegers());
+  EXPECT_EQ(format.bits(), 8);
+  EXPECT_EQ(format.storedZero(), 0);
+  EXPECT_EQ(groupBytes(format, 32, 128), 32 * 128 + 64);
 }
 
 TEST(StorageFormat, GroupsDivideK) {

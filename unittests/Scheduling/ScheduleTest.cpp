@@ -124,6 +124,27 @@ TEST(Schedule, VerifiesGroups) {
             "a quantized weight is not prefetched, but 4 lines are");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, nothing, "bf16"),
             "X86_AVX512_VNNI_6x32 does not multiply weights of bf16");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, nothing, "fp8-g64-f16"),
+            "X86_AVX512_VNNI_6x32 does not multiply weights of fp8-g64-f16");
+}
+
+/// Fp8 is unpacked to floats, whatever else the target multiplies.
+TEST(Schedule, UntunedFloats8AreUnpacked) {
+  for (const char *name : {"x86-64-avx2", "x86-64-avx512-vnni",
+                           "x86-64-avx512-bf16", "aarch64-neon-dotprod"}) {
+    const Target target = *getTarget(name);
+    const MatmulShape shape{.n = 4096,
+                            .k = 2048,
+                            .storage = *StorageFormat::parseOption("fp8"),
+                            .roundsInput = true};
+    Result<ScheduleTable> table = chooseByRule(shape, target, 2);
+    ASSERT_TRUE(table) << table.error().message;
+    for (const auto &[rows, schedule] : *table) {
+      EXPECT_FALSE(multipliesIntegers(schedule.microKernel.isa)) << name;
+      EXPECT_TRUE(unpacksWeights(schedule.microKernel.isa, shape.storage));
+      EXPECT_EQ(errorOf(schedule, shape), "");
+    }
+  }
 }
 
 /// Integers have a table for few rows and one for many, whatever the groups.

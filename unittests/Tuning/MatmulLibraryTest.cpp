@@ -9,6 +9,7 @@
 #include "sandwich/Tuning/MatmulLibrary.h"
 
 #include "PackedWeight.h"
+#include "sandwich/Quantization/Float8.h"
 #include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
@@ -77,7 +78,7 @@ public:
     for (int64_t i = 0; i < first / 4; ++i)
       write(weights.data(), i, false, next());
     if (program.shape.storage.isQuantized()) {
-      fillIntegers();
+      fillGroups();
       return;
     }
     const bool bf16 = program.shape.storage.number == NumberFormat::BF16;
@@ -142,7 +143,7 @@ public:
   }
   float weight(int64_t n, int64_t k) const {
     if (program.shape.storage.isQuantized())
-      return integer(n, k);
+      return quantizedWeight(n, k);
     const Packing &packing = *program.shape.packing;
     const int64_t index = test::packedIndex(packing, program.shape.k, n, k);
     const std::byte *matrix = weights.data() + program.weightPlace()[0];
@@ -163,7 +164,7 @@ private:
                groupBytes(storage, panel, group);
   }
   /// Any numbers, and scales that are powers of two.
-  void fillIntegers() {
+  void fillGroups() {
     const StorageFormat &storage = program.shape.storage;
     const int64_t panel = program.shape.packing->panel;
     const int64_t group = storage.groupOf(program.shape.k);
@@ -174,8 +175,13 @@ private:
       for (int64_t place = first + layer * stride;
            place + bytes <= first + (layer + 1) * stride; place += bytes) {
         std::byte *to = weights.data() + place;
-        for (int64_t i = 0; i < bytes; ++i)
+        for (int64_t i = 0; i < bytes; ++i) {
           to[i] = static_cast<std::byte>(random());
+          // All numbers of fp8 that there are.
+          if (storage.number == NumberFormat::FP8 &&
+              isFloat8NaN(static_cast<uint8_t>(to[i])))
+            to[i] = std::byte(0);
+        }
         for (int64_t column = 0; column < panel; ++column) {
           const float scale = 1.0F / static_cast<float>(1 << random() % 3);
           auto put = [&](int64_t offset, float value) {
@@ -203,7 +209,7 @@ private:
                                      : static_cast<int>(random() % 255) - 127) /
                   128);
   }
-  float integer(int64_t n, int64_t k) const {
+  float quantizedWeight(int64_t n, int64_t k) const {
     const StorageFormat &storage = program.shape.storage;
     const int64_t panel = program.shape.packing->panel;
     const int64_t group = storage.groupOf(program.shape.k);
@@ -211,7 +217,7 @@ private:
     const int64_t column = n % panel, inGroup = k % group;
     const int64_t element = (inGroup / 4 * panel + column) * 4 + inGroup % 4;
     int stored = 0;
-    if (storage.number == NumberFormat::Int8) {
+    if (storage.bits() == 8) {
       stored = static_cast<int>(from[element]);
     } else {
       // Two lines of 64 share one, the first in the low halves of its bytes.
@@ -227,6 +233,8 @@ private:
       return static_cast<float>(half);
     };
     const float scale = get(scalesOffset(storage, panel, group));
+    if (storage.number == NumberFormat::FP8)
+      return scale * fromFloat8(static_cast<uint8_t>(stored));
     if (storage.offset == GroupOffset::Minimum)
       return scale * static_cast<float>(stored) +
              get(minimaOffset(storage, panel, group));
@@ -531,6 +539,11 @@ INSTANTIATE_TEST_SUITE_P(
         QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_F32, "int8-row-f32"},
         QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16,
                       "int4-g64-f16-minimum"},
+        QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_F32, "fp8"},
+        QuantizedCase{"x86-64-avx512", MatrixISA::X86_AVX512_F32,
+                      "fp8-g64-f16"},
+        QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16,
+                      "fp8-g64-f16"},
         QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI, "int4"},
         QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,
                       "int8-g96-f32"},

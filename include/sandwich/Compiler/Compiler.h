@@ -56,16 +56,16 @@ struct CompileOptions {
   std::string output;
   Emit emit = Emit::Artifact;
   /// Of the weights of matmuls: see `StorageFormat::parseOption`. Vectors are
-  /// bf16 where these are integers. By default the integers that the checkpoint
-  /// has, and "bf16" for its floats.
+  /// bf16 where these are quantized. By default the quantized numbers that the
+  /// checkpoint has, and "bf16" for its other ones.
   std::optional<std::string> dtype;
-  /// Of tables that no matmul multiplies: integers, or what vectors are. By
-  /// default what `dtype` says, and "int8" where that is of integers, if rows
-  /// are whole groups.
+  /// Of tables that no matmul multiplies: quantized, or what vectors are. By
+  /// default what `dtype` says, and "int8" where that is quantized, if rows are
+  /// whole groups.
   std::optional<std::string> embeddingDtype;
   /// What is multiplied with weights of integers: "int8", inputs rounded to it
   /// in groups as long as the weight's, where the target has instructions for
-  /// that; or "float".
+  /// that; or "float", which alone is multiplied with fp8.
   std::string activations = "int8";
   /// Of the KV cache: "bf16", "f16", "f32", or "int8", for heads of a multiple
   /// of 4 channels. By default what `inputIR` has;

@@ -28,7 +28,7 @@ struct GroupScale {
 /// it is too large.
 float roundToScale(ScaleFormat format, float value);
 
-/// Rounds `values`, which are finite, to integers of `format`, one in each of
+/// Rounds `values`, which are finite, to numbers of `format`, one in each of
 /// `numbers` as it is stored. The scale is the one of some near the group's
 /// range that gives the least sum of squared errors. Errors: values that are
 /// too large for a scale of the format.

@@ -35,9 +35,11 @@ enum class NumberFormat : uint8_t {
   Int8,
   /// `int4`: -8 to 7, stored with 8 added.
   Int4,
+  /// `fp8`: E4M3FN, see Float8.h.
+  FP8,
 };
 
-/// `f32`, `bf16`, `int8` or `int4`.
+/// `f32`, `bf16`, `int8`, `int4` or `fp8`.
 std::string_view name(NumberFormat number);
 std::optional<NumberFormat> numberFormatNamed(std::string_view name);
 
@@ -67,12 +69,12 @@ enum class GroupOffset : uint8_t {
 std::string_view name(GroupOffset offset);
 std::optional<GroupOffset> groupOffsetNamed(std::string_view name);
 
-/// How the numbers of a weight `[N, K]` are stored. Integers come in groups
-/// along K that share a scale, which lies behind them (see `scalesOffset`), so
-/// that a packed weight is one stream.
+/// How the numbers of a weight `[N, K]` are stored. Those of 8 and 4 bits come
+/// in groups along K that share a scale, which lies behind them (see
+/// `scalesOffset`), so that a packed weight is one stream.
 struct StorageFormat {
   NumberFormat number = NumberFormat::F32;
-  /// k that share a scale, of integers; 0: all of K.
+  /// k that share a scale, of quantized numbers; 0: all of K.
   int64_t groupSize = 0;
   ScaleFormat scale = ScaleFormat::F32;
   GroupOffset offset = GroupOffset::None;
@@ -80,8 +82,12 @@ struct StorageFormat {
   static constexpr StorageFormat f32() { return {}; }
   static constexpr StorageFormat bf16() { return {NumberFormat::BF16}; }
 
-  /// Whether numbers are integers with a scale.
+  /// Whether numbers are in groups that share a scale.
   bool isQuantized() const {
+    return hasIntegers() || number == NumberFormat::FP8;
+  }
+  /// Whether these are integers, which instructions multiply as they are.
+  bool hasIntegers() const {
     return number == NumberFormat::Int8 || number == NumberFormat::Int4;
   }
   /// Of one number.
@@ -97,7 +103,7 @@ struct StorageFormat {
   /// Errors: no such name, or what `verify` says.
   static Result<StorageFormat> parse(std::string_view name);
   /// What a user calls a format: its name, or `int8` or `int4` for groups of 32
-  /// with scales of f16.
+  /// with scales of f16, or `fp8` for whole rows with scales of f32.
   static Result<StorageFormat> parseOption(std::string_view text);
 
   auto operator<=>(const StorageFormat &) const = default;
@@ -108,8 +114,8 @@ struct StorageFormat {
 inline constexpr int64_t smallestGroup = 16;
 inline constexpr int64_t largestGroup = 1 << 16;
 
-/// Errors: floats with groups, a size of a group that is not a multiple of
-/// `smallestGroup` up to `largestGroup`.
+/// Errors: f32 or bf16 with groups, fp8 with a minimum, a size of a group that
+/// is not a multiple of `smallestGroup` up to `largestGroup`.
 Status verify(const StorageFormat &format);
 
 /// An error if groups do not divide `k`, or whole rows are longer than

@@ -79,18 +79,18 @@ struct Packing {
 /// The packing of a weight for `isa` where nothing else was decided.
 Packing packingOf(MatrixISA isa);
 
-/// The order of integers of a group: as instructions for them take them,
+/// The order of the numbers of a group: as instructions for integers take them,
 /// [group / 4][panel][4].
 Packing integerPacking(int64_t panel);
 
-/// `packingOf(isa)`, or that of integers with its panels.
+/// `packingOf(isa)`, or that of groups with its panels.
 Packing packingOf(MatrixISA isa, const StorageFormat &storage);
 
 /// Every packing of floats that some micro-kernel of `isa` reads, narrowest
 /// panel first.
 std::vector<Packing> packingsOf(MatrixISA isa);
 
-/// The same of a weight in `storage`: of integers, those in the order of
+/// The same of a weight in `storage`: of groups, those in the order of
 /// integers.
 std::vector<Packing> packingsOf(MatrixISA isa, const StorageFormat &storage);
 
@@ -269,8 +269,8 @@ struct MatmulShape {
   /// schedule's instructions.
   std::optional<Packing> packing = {};
   /// Whether the input may be rounded to int8 in groups as long as the
-  /// weight's, each with a scale of its own, where there are instructions for
-  /// that.
+  /// weight's, which is of integers, each with a scale of its own, where there
+  /// are instructions for that.
   bool roundsInput = false;
   /// Whether each sum must have the same bits whatever M is: then no threads
   /// share K, and all else adds in the order of K.

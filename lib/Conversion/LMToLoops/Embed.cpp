@@ -10,6 +10,7 @@
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
+#include "sandwich/Dialect/Utils/Float8.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -79,13 +80,16 @@ static void copyQuantizedRow(LoopBuilder &b, WeightOp weightOp,
     auto wide = VectorType::get({pack}, b.getI32Type());
     Value numbers =
         arith::ExtUIOp::create(b, wide, load(groupNumber, byte, pack));
+    if (storage.number == NumberFormat::FP8)
+      return extendFloat8(b, numbers, 0);
     Value shifts = vector::BroadcastOp::create(
         b, wide, arith::IndexCastOp::create(b, b.getI32Type(), shift));
     Value most = arith::ConstantOp::create(
         b, DenseElementsAttr::get(
                wide, b.getI32IntegerAttr((1 << storage.bits()) - 1)));
-    return arith::AndIOp::create(b, arith::ShRUIOp::create(b, numbers, shifts),
-                                 most);
+    Value masked = arith::AndIOp::create(
+        b, arith::ShRUIOp::create(b, numbers, shifts), most);
+    return arith::SIToFPOp::create(b, wide.clone(b.getF32Type()), masked);
   };
   b.forLoop(b.index(0), b.index(channels / group), 1, [&](Value groupNumber) {
     Value scale = loadScale(groupNumber, scalesOffset(storage, panel, group));
@@ -96,9 +100,7 @@ static void copyQuantizedRow(LoopBuilder &b, WeightOp weightOp,
       base = b.mulf(scale,
                     b.splat(-static_cast<float>(storage.storedZero()), pack));
     b.forLoop(b.index(0), b.index(group / pack), 1, [&](Value quad) {
-      Value numbers =
-          arith::SIToFPOp::create(b, VectorType::get({pack}, b.getF32Type()),
-                                  loadNumbers(groupNumber, quad));
+      Value numbers = loadNumbers(groupNumber, quad);
       Value channel = b.add(b.mul(groupNumber, group), b.mul(quad, pack));
       b.storeVector(b.fma(numbers, scale, base), destination, {to, channel});
     });

@@ -8,6 +8,8 @@
 
 #include "sandwich/Conversion/MicroKernel.h"
 
+#include "sandwich/Dialect/Utils/Float8.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -52,7 +54,7 @@ private:
   }
   /// The scales, or minima, of 16 columns from byte `from` on.
   Value loadScales(Value from);
-  /// `(line >> shift) & mask`, as floats.
+  /// The numbers in the bits of `mask` of `line >> shift`, as floats.
   Value extract(Value line, int64_t shift, int64_t mask);
   /// The numbers of four k of 16 columns, which are `line` shifted by `shift`.
   void storeLine(Value line, int64_t shift, int64_t columnBlock, Value place,
@@ -82,6 +84,8 @@ Value UnpackingWriter::loadScales(Value from) {
 }
 
 Value UnpackingWriter::extract(Value line, int64_t shift, int64_t mask) {
+  if (unpacking.storage.number == NumberFormat::FP8)
+    return extendFloat8(b, line, shift);
   auto type = cast<VectorType>(line.getType());
   auto splat = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(

@@ -899,6 +899,18 @@ func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
 
 // -----
 
+// gemm.nest (C1): fp8 is multiplied as floats, not by inputs that are rounded.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x1088xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_VNNI_6x32 does not read a weight of 'memref<2x2x1088xi8>', stored as #lm.storage<fp8, group = 32, scale = f16>}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <fp8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x1088xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
 // gemm.nest (C6): a slice that is unpacked has a largest size.
 func.func @nest(%x: memref<?x65536xf32>, %w: memref<1x1x1048640xi8>, %i: index) {
   // expected-error @below {{'gemm.nest' op (C6) at most 1048576 weights can be unpacked, of whole groups or an equal part of one; a slice has 64 x 32768}}

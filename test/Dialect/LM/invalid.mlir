@@ -1156,10 +1156,23 @@ lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 131072, scale
 
 // -----
 
-// expected-error @below {{'int3' is no format of numbers: int8 or int4}}
+// #lm.storage (C1): fp8 has signs instead of a minimum.
+// expected-error @below {{(C1) fp8 has no minimum, as its numbers have signs}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <fp8, group = 32, scale = f16, offset = minimum>
+
+// -----
+
+// #lm.storage (C1): groups of fp8 are as those of integers.
+// expected-error @below {{(C1) the k of a group, 24, must be a multiple of 16, at most 65536, or a whole row}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <fp8, group = 24, scale = f16>
+
+// -----
+
+// expected-error @below {{'int3' is no format of numbers: int8, int4 or fp8}}
 lm.weight @w : tensor<64x64xf32> from ["w"] storage <int3, group = 32, scale = f16>
 
 // -----
+
 
 // expected-error @below {{a group of a whole row is 'row'}}
 lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 0, scale = f16>

@@ -99,14 +99,40 @@ def write_safetensors(path, entries):
             file.write(data)
 
 
+def float8_values():
+    """What the numbers 0 to 126 of E4M3 stand for."""
+    numbers = np.arange(127)
+    exponent, mantissa = numbers // 8, numbers % 8
+    return np.where(exponent == 0, mantissa * 2.0**-9,
+                    (1 + mantissa / 8) * 2.0**(exponent - 7.0))
+
+
+def to_float8(values):
+    """The numbers of E4M3 next to `values`."""
+    table = float8_values()
+    numbers = np.abs(np.abs(values)[..., None] - table).argmin(axis=-1)
+    return (numbers + 128 * (values < 0)).astype(np.uint8)
+
+
+def from_float8(numbers):
+    return float8_values()[numbers % 128] * np.where(numbers < 128, 1.0, -1.0)
+
+
 def storable(random, shape, deviation, storage):
     """Values that a weight in `storage` holds as they are: every group has the
-    least number, and scales have few bits."""
+    least number, or the largest of fp8, and scales have few bits."""
     number, group, _, *offset = storage.split("-")
-    levels = 1 << int(number.removeprefix("int"))
     rows, columns = shape
     size = columns if group == "row" else int(group.removeprefix("g"))
     groups = (rows, columns // size, 1)
+    if number == "fp8":
+        scale = (2.0 ** np.round(np.log2(4 * deviation / 448)) *
+                 random.integers(512, 1024, size=groups) / 512)
+        drawn = random.standard_normal((rows, columns // size, size))
+        stored = from_float8(to_float8(drawn * deviation / scale))
+        stored[:, :, 0] = 448
+        return (stored * scale).reshape(shape).astype(np.float32)
+    levels = 1 << int(number.removeprefix("int"))
     stored = random.integers(levels, size=(rows, columns // size, size))
     stored[:, :, 0] = 0
     # A normal distribution's range, cut into levels.

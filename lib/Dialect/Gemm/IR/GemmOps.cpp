@@ -157,7 +157,7 @@ MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
 MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols,
                            StringRef activations) {
   MatmulShape shape = getShape(op, symbols);
-  shape.roundsInput = activations == "int8" && shape.storage.isQuantized();
+  shape.roundsInput = activations == "int8" && shape.storage.hasIntegers();
   return shape;
 }
 

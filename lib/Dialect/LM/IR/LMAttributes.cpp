@@ -94,7 +94,7 @@ Attribute StorageAttr::parse(AsmParser &parser, Type) {
   StorageFormat format;
   if (parser.parseLess() ||
       parseName(parser, format.number, numberFormatNamed,
-                "format of numbers: int8 or int4") ||
+                "format of numbers: int8, int4 or fp8") ||
       parser.parseComma() || parser.parseKeyword("group") ||
       parser.parseEqual())
     return {};

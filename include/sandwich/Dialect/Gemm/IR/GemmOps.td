@@ -148,8 +148,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
 
     A quantized weight is bytes, whose meaning `stored` tells. Micro-kernels that
     multiply floats read it from a copy of the slice, to which it is unpacked
-    before; those that multiply integers take it as it is, and the input rounded
-    to int8 in groups of as many k, each with a scale of its own.
+    before; those that multiply integers take one of integers as it is, and the
+    input rounded to int8 in groups of as many k, each with a scale of its own.
 
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
     reads it, and `stored` is there if and only if it is bytes; (C2) the input's

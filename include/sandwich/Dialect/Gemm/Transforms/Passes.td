@@ -78,9 +78,9 @@ def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
     else those of the cost model (see docs/RationaleScheduling.md); those that
     have some keep them, if they need no more threads than the team has. Where
     micro-kernels read bf16, the operation that makes the matmul's input then
-    makes it in bf16. With `activations=int8`, those of quantized weights round
-    their input to int8, in groups as long as the weight's, where the CPU has
-    instructions for integers.
+    makes it in bf16. With `activations=int8`, those of weights of integers
+    round their input to int8, in groups as long as the weight's, where the CPU
+    has instructions for integers.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"host\"",
@@ -93,7 +93,7 @@ def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
            "File with the speed of the machine's parts; without, that of no "
            "machine in particular">,
     Option<"activations", "activations", "std::string", "\"float\"",
-           "What is multiplied with quantized weights: float, or, where there "
+           "What is multiplied with weights of integers: float, or, where there "
            "are instructions for it, int8">
   ];
   let statistics = [

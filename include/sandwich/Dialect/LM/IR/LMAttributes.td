@@ -101,18 +101,19 @@ def LM_StorageAttr : AttrDef<LM_Dialect, "Storage"> {
   let mnemonic = "storage";
   let summary = "How the numbers of a quantized weight are stored";
   let description = [{
-    Integers of 4 or 8 bits, in groups along K (`group = row`: all of K) that
-    share a scale of f16 or f32: `value = scale * number`. With `offset =
-    minimum` the least number of a group stands for its minimum instead, which is
-    stored beside the scale: `value = scale * stored + minimum`, where `stored`
-    is not negative. See `sandwich::StorageFormat`.
+    Integers of 4 or 8 bits, or floats of 8 (`fp8`, which is E4M3FN), in groups
+    along K (`group = row`: all of K) that share a scale of f16 or f32: `value =
+    scale * number`. With `offset = minimum` the least integer of a group stands
+    for its minimum instead, which is stored beside the scale: `value = scale *
+    stored + minimum`, where `stored` is not negative. See
+    `sandwich::StorageFormat`.
 
     ```mlir
     #lm.storage<int4, group = 32, scale = f16>
     ```
 
-    Constraints: (C1) numbers are integers; a group has a multiple of 16 k, at
-    most 65536.
+    Constraints: (C1) numbers are integers, or fp8, which has no minimum; a group
+    has a multiple of 16 k, at most 65536.
   }];
   let parameters = (ins "::sandwich::StorageFormat":$format);
   let hasCustomAssemblyFormat = 1;

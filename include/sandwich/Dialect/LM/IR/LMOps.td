@@ -60,8 +60,8 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     alternate in groups of that many rows, each source's last group filled up
     with zeros.
 
-    With `storage`, its values are rounded to integers that share scales;
-    without, they are stored as elements of the type.
+    With `storage`, its values are rounded to numbers that share scales; without,
+    they are stored as elements of the type.
 
     With `shard`, it is what one rank of a group has of the sources.
 
