@@ -136,7 +136,7 @@ static llvm::SetVector<Operation *> findWeights(ModuleOp module,
   return weights;
 }
 
-/// Has `weight` stored as `storage`, integers. Errors: its rows are no whole
+/// Has `weight` stored as `storage`, in groups. Errors: its rows are no whole
 /// groups.
 static Status quantize(lm::WeightOp weight, const StorageFormat &storage) {
   MLIRContext *context = weight.getContext();
@@ -148,8 +148,8 @@ static Status quantize(lm::WeightOp weight, const StorageFormat &storage) {
   return {};
 }
 
-/// What holds the integers that `checkpoint` has of `weight`, in all layers as
-/// they are; nothing if some of it are floats.
+/// What holds the numbers that `checkpoint` has of `weight`, in all layers as
+/// they are; nothing if some of it are not quantized, or no format holds all.
 static std::optional<StorageFormat>
 findStoredFormat(lm::WeightOp weight, const Checkpoint &checkpoint) {
   std::optional<StorageFormat> joined;
@@ -162,12 +162,14 @@ findStoredFormat(lm::WeightOp weight, const Checkpoint &checkpoint) {
     joined = joined
                  ? join(*joined, *format, weight.getTensorType().getDimSize(1))
                  : *format;
+    if (!joined)
+      return std::nullopt;
   }
   return joined;
 }
 
-/// Has each of `weights` stored as the integers that `checkpoint` has of it, if
-/// it has any.
+/// Has each of `weights` stored as the quantized numbers that `checkpoint` has
+/// of it, if it has any.
 static Status storeAsTheyAre(const llvm::SetVector<Operation *> &weights,
                              const Checkpoint &checkpoint) {
   for (Operation *op : weights) {
@@ -181,7 +183,7 @@ static Status storeAsTheyAre(const llvm::SetVector<Operation *> &weights,
 
 /// Has the tables of `module` that are not matrices, too, stored as
 /// `options.embeddingDtype` says or, if it says nothing, beside `weights` that
-/// are integers with 8 bits where rows are whole groups: of a table a token
+/// are quantized with 8 bits where rows are whole groups: of a table a token
 /// reads but a row.
 static Status storeTables(ModuleOp module, const CompileOptions &options,
                           const StorageFormat &weights) {
@@ -552,7 +554,7 @@ Status sandwich::checkElementTypes(const CompileOptions &options) {
     if (!tables->isQuantized() && *tables != usual)
       return makeError("embedding dtype ", tables->name(),
                        " beside weights of ", weights->name(), " must be ",
-                       usual.name(), " or integers");
+                       usual.name(), ", integers or fp8");
   }
   if (options.activations != "int8" && options.activations != "float")
     return makeError("activations '", options.activations,

@@ -45,13 +45,27 @@ static std::vector<float> roundRows(const StorageFormat &format, int64_t rows,
   return rounded;
 }
 
+TEST(IntegerGroups, IntegersAndFloats8AreApart) {
+  auto format = [](const char *name) { return *StorageFormat::parse(name); };
+  EXPECT_EQ(join(format("fp8-g64-f32"), format("fp8-row-f16"), 96),
+            format("fp8-g32-f32"));
+  EXPECT_EQ(join(format("fp8-g32-f16"), format("int8-g32-f16"), 64),
+            std::nullopt);
+  EXPECT_EQ(join(format("int4-g32-f16"), format("fp8-g32-f16"), 64),
+            std::nullopt);
+  EXPECT_TRUE(holds(format("fp8-g32-f16"), format("fp8-row-f32"), 64));
+  EXPECT_FALSE(holds(format("fp8-row-f32"), format("fp8-g32-f32"), 64));
+  EXPECT_FALSE(holds(format("int8-g32-f16"), format("fp8-g32-f16"), 64));
+  EXPECT_FALSE(holds(format("fp8-g32-f16"), format("int4-g32-f16"), 64));
+}
+
 TEST(IntegerGroups, FloatsAreRoundedGroupByGroup) {
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
   std::vector<float> values(128);
   for (float &value : values)
     value = normal(random);
-  for (const char *name : {"int4-g32-f16", "int8-row-f32"}) {
+  for (const char *name : {"int4-g32-f16", "int8-row-f32", "fp8-row-f32"}) {
     const StorageFormat format = *StorageFormat::parse(name);
     const auto group = static_cast<size_t>(format.groupOf(64));
     std::vector<float> expected;

@@ -419,12 +419,12 @@ TEST(ModelConfig, ReadsHowMatricesAreQuantized) {
   };
   EXPECT_EQ(read("null"), std::nullopt);
   EXPECT_EQ(read(R"({"quant_method": "gptq", "bits": 4})"),
-            Quantized({Gptq, {4}}));
+            Quantized({Gptq, {NumberFormat::Int4}}));
   EXPECT_EQ(read(R"({"quant_method": "gptq", "bits": 8,
                      "checkpoint_format": "gptq_v2"})"),
-            Quantized({GptqV2, {8}}));
+            Quantized({GptqV2, {NumberFormat::Int8}}));
   EXPECT_EQ(read(R"({"quant_method": "awq", "bits": 4, "version": "GEMM"})"),
-            Quantized({Awq, {4}}));
+            Quantized({Awq, {NumberFormat::Int4}}));
   EXPECT_EQ(read(R"({"quant_method": "compressed-tensors",
                      "format": "pack-quantized",
                      "kv_cache_scheme": null, "transform_config": {},
@@ -433,7 +433,41 @@ TEST(ModelConfig, ReadsHowMatricesAreQuantized) {
                                    "strategy": "group"},
                        "input_activations": {"type": "int", "num_bits": 8,
                                              "dynamic": true}}}})"),
-            Quantized({CompressedTensors, {4}}));
+            Quantized({CompressedTensors, {NumberFormat::Int4}}));
+}
+
+TEST(ModelConfig, ReadsHowMatricesAreFloatsOfEightBits) {
+  using Quantized = std::optional<QuantizationConfig>;
+  using enum QuantizationMethod;
+  auto read = [](const char *value) {
+    return acceptWith("quantization_config", value).quantization;
+  };
+  // How inputs would be rounded is no matter.
+  EXPECT_EQ(read(R"({"quant_method": "fp8", "activation_scheme": "static"})"),
+            Quantized({FP8, {NumberFormat::FP8}}));
+  EXPECT_EQ(
+      read(R"({"quant_method": "fp8", "activation_scheme": "dynamic",
+                     "fmt": "e4m3", "weight_block_size": [128, 128]})"),
+      Quantized({FP8, {NumberFormat::FP8}, std::array<int64_t, 2>{128, 128}}));
+  EXPECT_EQ(read(R"({"quant_method": "compressed-tensors",
+                     "format": "float-quantized",
+                     "config_groups": {"group_0": {
+                       "weights": {"type": "float", "num_bits": 8,
+                                   "strategy": "channel", "symmetric": true},
+                       "input_activations": {"type": "float", "num_bits": 8,
+                                             "dynamic": false}}}})"),
+            Quantized({CompressedTensors, {NumberFormat::FP8}}));
+  EXPECT_EQ(read(R"({"quant_method": "compressed-tensors",
+                     "format": "naive-quantized",
+                     "config_groups": {
+                       "group_0": {"weights": {
+                         "type": "float", "num_bits": 8, "strategy": "block",
+                         "block_structure": [64, 32]}},
+                       "group_1": {"weights": {"type": "int",
+                                               "num_bits": 8}}}})"),
+            Quantized({CompressedTensors,
+                       {NumberFormat::FP8, NumberFormat::Int8},
+                       std::array<int64_t, 2>{64, 32}}));
 }
 
 TEST(ModelConfig, RefusesOtherQuantization) {
@@ -444,7 +478,18 @@ TEST(ModelConfig, RefusesOtherQuantization) {
   EXPECT_EQ(refuse("{}"), "quantization_config.quant_method is missing");
   EXPECT_EQ(refuse(R"({"quant_method": "hqq"})"),
             "quantization_config.quant_method is \"hqq\", which is not "
-            "supported (\"gptq\", \"awq\" and \"compressed-tensors\" are)");
+            "supported (\"gptq\", \"awq\", \"compressed-tensors\" and "
+            "\"fp8\" are)");
+  EXPECT_EQ(refuse(R"({"quant_method": "fp8", "fmt": "e5m2"})"),
+            "quantization_config.fmt is \"e5m2\"; only \"e4m3\" is supported");
+  for (const char *block : {"[128]", "[128,24]", "[0,128]", "[128,131072]",
+                            "128", "[-1,16]", "[128.0,128]"})
+    EXPECT_EQ(refuse((std::string(R"({"quant_method": "fp8", )") +
+                      R"("weight_block_size": )" + block + "}")
+                         .c_str()),
+              std::string("quantization_config.weight_block_size is ") + block +
+                  "; numbers of rows and of columns, a multiple of 16 up to "
+                  "65536, are expected");
   EXPECT_EQ(
       refuse(R"({"quant_method": "gptq", "checkpoint_format": "marlin"})"),
       "quantization_config.checkpoint_format is \"marlin\", which is not "
@@ -466,7 +511,8 @@ TEST(ModelConfig, RefusesOtherQuantization) {
   };
   EXPECT_EQ(refuseScheme("marlin-24", "{}"),
             "quantization_config.format is \"marlin-24\", which is not "
-            "supported (\"pack-quantized\", \"int-quantized\" and "
+            "supported (\"pack-quantized\", \"int-quantized\", "
+            "\"float-quantized\" and "
             "\"naive-quantized\" are)");
   EXPECT_EQ(refuseScheme("int-quantized", "{}"),
             "quantization_config.config_groups.g.weights is missing; an object "
@@ -479,6 +525,23 @@ TEST(ModelConfig, RefusesOtherQuantization) {
                              "input_activations": {"dynamic": false}})"),
             "quantization_config.config_groups.g.input_activations.dynamic is "
             "false; only true is supported");
+  EXPECT_EQ(refuseScheme("float-quantized", R"({"weights": {"type": "int"}})"),
+            "quantization_config.config_groups.g.weights.type is \"int\"; "
+            "only \"float\" is supported");
+  EXPECT_EQ(refuseScheme("float-quantized", R"({"weights": {"num_bits": 4}})"),
+            "quantization_config.config_groups.g.weights.num_bits is 4; "
+            "only 8 is supported");
+  EXPECT_EQ(
+      refuseScheme("float-quantized", R"({"weights": {"symmetric": false}})"),
+      "quantization_config.config_groups.g.weights.symmetric is false; "
+      "only true is supported");
+  EXPECT_EQ(
+      refuseScheme("float-quantized", R"({"weights": {"strategy": "block"}})"),
+      "quantization_config.config_groups.g.weights.block_structure is missing");
+  EXPECT_EQ(
+      refuseScheme("int-quantized", R"({"weights": {"strategy": "block"}})"),
+      "quantization_config.config_groups.g.weights.strategy is \"block\"; "
+      "\"group\", \"channel\" and \"tensor\" are supported");
 }
 
 TEST(ModelConfig, ReadsRopeScalingInAllItsSpellings) {

@@ -90,7 +90,7 @@ struct CompanionText {
 /// the names of `expectedTensors`, whatever the files call them: with or
 /// without the name of the model they are a part of, with the names that layer
 /// norms had in 2019, as Jina's XLM-RoBERTa, whose queries, keys and values are
-/// one, or in several tensors of integers and scales (GPTQ, AWQ and
+/// one, or in several tensors of numbers and scales (GPTQ, AWQ, FP8 and
 /// `compressed-tensors`). Moves, never copies; tensors keep their addresses
 /// when it moves.
 class Checkpoint {
@@ -194,7 +194,7 @@ int64_t rowLength(const TensorView &tensor);
 
 /// Converts the elements of `tensor` from number `firstElement` in row-major
 /// order on to float32, as many as `destination` holds. The elements must exist
-/// and be of a usable type, or integers, which `Checkpoint::checkTensors`
+/// and be of a usable type, or quantized, which `Checkpoint::checkTensors`
 /// shows.
 void readElements(const TensorView &tensor, int64_t firstElement,
                   std::span<float> destination);

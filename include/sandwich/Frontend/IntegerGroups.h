@@ -23,8 +23,8 @@ namespace sandwich {
 class Checkpoint;
 struct TensorView;
 
-/// The elements of a matrix that a file has as integers in groups along its
-/// rows, which share a scale. Immutable: several threads may read.
+/// The elements of a matrix that a file has as integers, or as fp8, in groups
+/// along its rows, which share a scale. Immutable: several threads may read.
 class IntegerGroups {
 public:
   virtual ~IntegerGroups() = default;
@@ -32,7 +32,7 @@ public:
   /// What the file calls this encoding: "Q4_K".
   virtual std::string_view name() const = 0;
 
-  /// What holds the integers and scales as they are. Scales that the file has
+  /// What holds the numbers and scales as they are. Scales that the file has
   /// in f16, one for each group, are f16 there, all others f32.
   const StorageFormat &format() const { return groupFormat; }
 
@@ -52,36 +52,38 @@ private:
   StorageFormat groupFormat;
 };
 
-/// Whether `format` holds integers of `stored` as they are, each with its own
+/// Whether `format` holds numbers of `stored` as they are, each with its own
 /// scale, of rows of `columns`.
 bool holds(const StorageFormat &format, const StorageFormat &stored,
            int64_t columns);
 
-/// The narrowest format that holds integers of both, of rows of `columns`.
-StorageFormat join(const StorageFormat &one, const StorageFormat &other,
-                   int64_t columns);
+/// The narrowest format that holds numbers of both, of rows of `columns`;
+/// nothing if one has integers and the other has none.
+std::optional<StorageFormat> join(const StorageFormat &one,
+                                  const StorageFormat &other, int64_t columns);
 
 /// What `tensor` is stored as in an artifact where nobody asks for something
-/// else: nothing for one of floats. It is the file's own format, but that
-/// scales which the file has computed from two numbers are rounded to f16 if
-/// all are in its normal range: by less than 2^-11 of each.
+/// else: nothing for one that is not quantized. It is the file's own format,
+/// but that scales of integers which the file has computed from two numbers are
+/// rounded to f16 if all are in its normal range: by less than 2^-11 of each.
 std::optional<StorageFormat> naturalFormat(const TensorView &tensor);
 
-/// What holds the integers that `checkpoint` has of the tensor called `source`,
+/// What holds the numbers that `checkpoint` has of the tensor called `source`,
 /// "{}" in the place of the layer, in so many layers; nothing if some of it are
-/// floats.
+/// not quantized, or no format holds all.
 std::optional<StorageFormat> naturalFormat(const Checkpoint &checkpoint,
                                            const std::string &source,
                                            int64_t layers);
 
-/// Whether `readGroup` takes integers of `tensor` for `format`.
+/// Whether `readGroup` takes numbers of `tensor` for `format`.
 bool hasGroupsOf(const TensorView &tensor, const StorageFormat &format);
 
 /// Reads the elements of row `row` of a matrix from column `column` on, a
-/// group of `format`, which are as many as `numbers`: the file's own integers
+/// group of `format`, which are as many as `numbers`: the file's own numbers
 /// where their scale, rounded to the format's, changes by less than 2^-11 of
 /// it; else the nearest to what they stand for. Errors, which call the tensor
-/// `name`: a scale or a value that is not finite, or is too large for `format`.
+/// `name`: a scale, a number or a value that is not finite, or is too large for
+/// `format`.
 Result<GroupScale> readGroup(std::string_view name, const TensorView &tensor,
                              const StorageFormat &format, int64_t row,
                              int64_t column, std::span<uint8_t> numbers);

@@ -17,10 +17,12 @@
 #ifndef SANDWICH_FRONTEND_MODELCONFIG_H
 #define SANDWICH_FRONTEND_MODELCONFIG_H
 
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Support/TensorParallelism.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -140,20 +142,24 @@ struct AdapterConfig {
   bool operator==(const AdapterConfig &) const = default;
 };
 
-/// The tensors in which a checkpoint has its matrices as integers.
+/// The tensors in which a checkpoint has its quantized matrices.
 enum class QuantizationMethod : uint8_t {
   Gptq,
   /// With zeros as they are.
   GptqV2,
   Awq,
   CompressedTensors,
+  /// transformers' own, and vLLM's.
+  FP8,
 };
 
-/// How a checkpoint has its matrices as integers.
+/// How a checkpoint has its quantized matrices.
 struct QuantizationConfig {
   QuantizationMethod method = QuantizationMethod::Gptq;
-  /// Of a number: 4, 8, or one of both.
-  std::vector<int64_t> bits;
+  /// What its numbers may be, all of them quantized.
+  std::vector<NumberFormat> numbers;
+  /// Rows and columns of the blocks that share a scale, of FP8 in blocks.
+  std::optional<std::array<int64_t, 2>> block = {};
   bool operator==(const QuantizationConfig &) const = default;
 };
 
@@ -195,7 +201,7 @@ struct ModelConfig {
   /// Of models that embed texts.
   std::optional<EmbeddingConfig> embedding;
   std::optional<AdapterConfig> adapters;
-  /// Of checkpoints that have matrices as integers.
+  /// Of checkpoints that have quantized matrices.
   std::optional<QuantizationConfig> quantization;
   /// Scores of models that classify texts, or rank them; 0: it does neither.
   int64_t labels = 0;

@@ -35,8 +35,8 @@ namespace sandwich {
 inline constexpr uint64_t maxSafetensorsHeaderBytes = 100'000'000;
 
 /// The element types the format knows. Only F32, F16 and BF16 can be used as
-/// weights; the others can stand in a file whose tensors of that type are not
-/// needed.
+/// weights by themselves; the others can stand in a file whose tensors of that
+/// type are not needed, or are numbers of `IntegerGroups`.
 enum class ElementType : uint8_t {
   Bool,
   F4,
@@ -86,8 +86,8 @@ struct TensorView {
   /// What is added to them when they are read; null: nothing. Of tensors with
   /// two dimensions.
   std::shared_ptr<const LowRankUpdate> update = nullptr;
-  /// The elements of a matrix that the file has as integers, instead of what
-  /// the type says of the bytes; null: it has none.
+  /// The elements of a matrix that the file has quantized, instead of what the
+  /// type says of the bytes; null: it has none.
   std::shared_ptr<const IntegerGroups> integers = nullptr;
   /// Rows of a head, a multiple of two, of which the file has those of the
   /// first half and of the second one in turn; 0: rows lie in their order.

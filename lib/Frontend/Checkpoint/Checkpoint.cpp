@@ -420,7 +420,7 @@ Status Checkpoint::dropZeros(const std::string &name,
 Status Checkpoint::joinQuantizedTensors() {
   if (!modelConfig.quantization)
     return {};
-  const auto suffixes = quantizedSuffixes(modelConfig.quantization->method);
+  const auto suffixes = quantizedSuffixes(*modelConfig.quantization);
   const std::vector<ExpectedTensor> allExpected = expectedTensors(modelConfig);
   for (const ExpectedTensor &expected : allExpected) {
     constexpr std::string_view ending = ".weight";
@@ -485,6 +485,10 @@ Status Checkpoint::checkTensor(const ExpectedTensor &expected) const {
     return makeError(path, ": tensor ", quote(name), ": shape is ",
                      describeShape(tensor.shape), ", but ", configName(),
                      " implies ", describeShape(expected.shape));
+  if (!tensor.integers && tensor.elementType == ElementType::F8_E4M3)
+    return makeError(path, ": tensor ", quote(name),
+                     ": dtype is F8_E4M3, but there is no scale beside it of "
+                     "which quantization_config tells");
   if (!tensor.integers && !isUsableElementType(tensor.elementType))
     return makeError(path, ": tensor ", quote(name), ": dtype is ",
                      elementTypeName(tensor.elementType),

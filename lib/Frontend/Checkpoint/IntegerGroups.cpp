@@ -10,6 +10,7 @@
 
 #include "Describe.h"
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Quantization/Float8.h"
 
 #include <algorithm>
 #include <cassert>
@@ -22,14 +23,18 @@ using namespace sandwich;
 bool sandwich::holds(const StorageFormat &format, const StorageFormat &stored,
                      int64_t columns) {
   return format.isQuantized() && stored.isQuantized() &&
+         format.hasIntegers() == stored.hasIntegers() &&
          format.bits() >= stored.bits() &&
          stored.groupOf(columns) % format.groupOf(columns) == 0 &&
          (format.offset == GroupOffset::Minimum ||
           stored.offset == GroupOffset::None);
 }
 
-StorageFormat sandwich::join(const StorageFormat &one,
-                             const StorageFormat &other, int64_t columns) {
+std::optional<StorageFormat> sandwich::join(const StorageFormat &one,
+                                            const StorageFormat &other,
+                                            int64_t columns) {
+  if (one.hasIntegers() != other.hasIntegers())
+    return std::nullopt;
   StorageFormat joined = one.bits() >= other.bits() ? one : other;
   if (one.groupSize != other.groupSize)
     joined.groupSize = std::gcd(one.groupOf(columns), other.groupOf(columns));
@@ -51,7 +56,7 @@ std::optional<StorageFormat> sandwich::naturalFormat(const TensorView &tensor) {
   if (!tensor.integers || tensor.update)
     return std::nullopt;
   StorageFormat format = tensor.integers->format();
-  if (format.scale == ScaleFormat::F16)
+  if (format.scale == ScaleFormat::F16 || !format.hasIntegers())
     return format;
   // Also of the minimum where other layers have some.
   const auto zero = static_cast<float>(format.storedZero());
@@ -79,6 +84,8 @@ sandwich::naturalFormat(const Checkpoint &checkpoint, const std::string &source,
     if (!format)
       return std::nullopt;
     joined = joined ? join(*joined, *format, tensor->shape[1]) : *format;
+    if (!joined)
+      return std::nullopt;
   }
   return joined;
 }
@@ -136,6 +143,11 @@ static Result<GroupScale> readNumbers(const TensorView &tensor,
   if (!std::isfinite(scale.scale) || !std::isfinite(scale.minimum))
     return makeError("the scale of elements ", column, " to ",
                      column + count - 1, " is not finite");
+  if (!format.hasIntegers())
+    for (int64_t i = 0; i < count; ++i)
+      if (isFloat8NaN(numbers[i]))
+        return makeError("element ", column + i,
+                         " is NaN; weights must be finite");
   if (std::optional<GroupScale> converted =
           convert(stored, scale, format, numbers))
     return *converted;

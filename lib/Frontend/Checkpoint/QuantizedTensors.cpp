@@ -1,4 +1,4 @@
-//===- QuantizedTensors.cpp - Integers in several tensors -----------------===//
+//===- QuantizedTensors.cpp - Matrices in several tensors -----------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,22 +10,49 @@
 
 #include "sandwich/Frontend/Checkpoint.h"
 #include "sandwich/Frontend/IntegerGroups.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 
 using namespace sandwich;
 
 // What the configuration says. What is left to the tensors' shapes: the bits of
-// integers and the sizes of groups.
+// integers and the sizes of groups but for those of blocks.
 
-/// Reads the bits of a number.
-static Result<int64_t> readBits(const Fields &fields, const char *name) {
+static NumberFormat integersOf(int64_t bits) {
+  return bits == 4 ? NumberFormat::Int4 : NumberFormat::Int8;
+}
+
+/// Reads the bits of integers.
+static Result<NumberFormat> readBits(const Fields &fields, const char *name) {
   SANDWICH_ASSIGN_OR_RETURN(int64_t bits, fields.integer(name, 1, 32));
   if (bits != 4 && bits != 8)
     return fields.refuse(name, "; 4 and 8 are supported");
-  return bits;
+  return integersOf(bits);
+}
+
+/// Reads the rows and columns of blocks that share a scale.
+static Result<std::array<int64_t, 2>> readBlock(const Fields &fields,
+                                                const char *name) {
+  const Json &block = *fields.find(name);
+  constexpr int64_t mostRows = int64_t(1) << 31;
+  auto isSize = [](const Json &size, int64_t unit, int64_t most) {
+    return size.is_number_integer() && size > 0 && size <= most &&
+           size.get<int64_t>() % unit == 0;
+  };
+  if (!block.is_array() || block.size() != 2 ||
+      !isSize(block[0], 1, mostRows) ||
+      !isSize(block[1], smallestGroup, largestGroup))
+    return fields.refuse(name,
+                         "; numbers of rows and of columns, a multiple "
+                         "of ",
+                         smallestGroup, " up to ", largestGroup,
+                         ", are expected");
+  return std::array{block[0].get<int64_t>(), block[1].get<int64_t>()};
 }
 
 static Status checkGptq(const Fields &fields) {
@@ -44,20 +71,49 @@ static Status checkAwq(const Fields &fields) {
   return {};
 }
 
-/// Reads the bits of what `scheme` says of tensors of a model of
-/// `compressed-tensors`. Errors: they are no integers that are there for all of
-/// a run.
-static Result<int64_t> readWeightScheme(const Json &scheme,
-                                        const std::string &prefix) {
+/// Adds to `config` what `scheme` says of tensors of a model of
+/// `compressed-tensors` in `format`. Errors: they are no numbers that are there
+/// for all of a run.
+static Status readWeightScheme(const Json &scheme, const std::string &prefix,
+                               const Json &format, QuantizationConfig &config) {
   const Fields fields(scheme, prefix);
-  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "type", "int"));
+  const Json *type = fields.find("type");
+  const bool areFloats =
+      format == "float-quantized" ||
+      (format == "naive-quantized" && type && *type == "float");
+  SANDWICH_RETURN_IF_ERROR(
+      checkFixed(fields, "type", areFloats ? "float" : "int"));
   SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "dynamic", false));
   const Json *strategy = fields.find("strategy");
+  const bool isBlock = areFloats && strategy && *strategy == "block";
   if (strategy && *strategy != "group" && *strategy != "channel" &&
-      *strategy != "tensor")
-    return fields.refuse("strategy", "; \"group\", \"channel\" and \"tensor\" "
+      *strategy != "tensor" && !isBlock)
+    return fields.refuse("strategy",
+                         areFloats ? "; \"group\", \"channel\", \"tensor\" and "
+                                     "\"block\" are supported"
+                                   : "; \"group\", \"channel\" and \"tensor\" "
                                      "are supported");
-  return readBits(fields, "num_bits");
+  if (!areFloats) {
+    SANDWICH_ASSIGN_OR_RETURN(const NumberFormat number,
+                              readBits(fields, "num_bits"));
+    config.numbers.push_back(number);
+    return {};
+  }
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "num_bits", 8));
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "symmetric", true));
+  config.numbers.push_back(NumberFormat::FP8);
+  if (!isBlock)
+    return {};
+  if (!fields.find("block_structure"))
+    return fields.missing("block_structure");
+  SANDWICH_ASSIGN_OR_RETURN(const auto block,
+                            readBlock(fields, "block_structure"));
+  if (config.block && *config.block != block)
+    return fields.refuse("block_structure",
+                         ", and other modules have blocks of ",
+                         (*config.block)[0], " x ", (*config.block)[1]);
+  config.block = block;
+  return {};
 }
 
 /// Inputs that are rounded to eight bits as they come are so here, too, or not
@@ -74,17 +130,18 @@ static Status checkInputScheme(const Json &scheme, const std::string &prefix) {
   return {};
 }
 
-/// Reads the bits of each group of modules.
-static Result<std::vector<int64_t>>
-readCompressedTensors(const Fields &fields) {
+/// Adds what each group of modules has to `config`.
+static Status readCompressedTensors(const Fields &fields,
+                                    QuantizationConfig &config) {
   const Json *format = fields.find("format");
   if (!format)
     return fields.missing("format");
   if (*format != "pack-quantized" && *format != "int-quantized" &&
-      *format != "naive-quantized")
+      *format != "float-quantized" && *format != "naive-quantized")
     return fields.refuse("format",
                          ", which is not supported (\"pack-quantized\", "
-                         "\"int-quantized\" and \"naive-quantized\" are)");
+                         "\"int-quantized\", \"float-quantized\" and "
+                         "\"naive-quantized\" are)");
   for (const char *name : {"kv_cache_scheme", "transform_config"})
     if (const Json *field = fields.find(name); field && !field->empty())
       return fields.refuse(name, ", which is not supported");
@@ -97,7 +154,6 @@ readCompressedTensors(const Fields &fields) {
     return fields.missing("config_groups");
   if (!groups->is_object())
     return fields.refuse("config_groups", "; an object is expected");
-  std::vector<int64_t> bits;
   for (const auto &[name, group] : groups->items()) {
     const std::string path = "quantization_config.config_groups." + name;
     if (!group.is_object())
@@ -110,15 +166,29 @@ readCompressedTensors(const Fields &fields) {
       return makeError(prefix, "weights is ",
                        weights ? describe(*weights) : "missing",
                        "; an object is expected");
-    SANDWICH_ASSIGN_OR_RETURN(int64_t ofGroup,
-                              readWeightScheme(*weights, prefix + "weights."));
-    bits.push_back(ofGroup);
-    if (const Json *inputs = parts.find("input_activations"))
+    SANDWICH_RETURN_IF_ERROR(
+        readWeightScheme(*weights, prefix + "weights.", *format, config));
+    // What is multiplied with floats is not rounded, which is more exact than
+    // any way of rounding it.
+    const Json *inputs = parts.find("input_activations");
+    if (inputs && config.numbers.back() != NumberFormat::FP8)
       SANDWICH_RETURN_IF_ERROR(
           checkInputScheme(*inputs, prefix + "input_activations."));
     SANDWICH_RETURN_IF_ERROR(checkFixed(parts, "output_activations", nullptr));
   }
-  return bits;
+  return {};
+}
+
+/// Adds to `config` what transformers and vLLM have to say of FP8. Of
+/// `activation_scheme` as of `input_activations` above.
+static Status readFP8(const Fields &fields, QuantizationConfig &config) {
+  SANDWICH_RETURN_IF_ERROR(checkFixed(fields, "fmt", "e4m3"));
+  config.numbers = {NumberFormat::FP8};
+  if (!fields.find("weight_block_size"))
+    return {};
+  SANDWICH_ASSIGN_OR_RETURN(config.block,
+                            readBlock(fields, "weight_block_size"));
+  return {};
 }
 
 static Result<QuantizationMethod> readGptqMethod(const Fields &fields) {
@@ -146,7 +216,12 @@ sandwich::readQuantization(const Fields &fields) {
   QuantizationConfig config;
   if (*method == "compressed-tensors") {
     config.method = QuantizationMethod::CompressedTensors;
-    SANDWICH_ASSIGN_OR_RETURN(config.bits, readCompressedTensors(inner));
+    SANDWICH_RETURN_IF_ERROR(readCompressedTensors(inner, config));
+    return std::optional(std::move(config));
+  }
+  if (*method == "fp8") {
+    config.method = QuantizationMethod::FP8;
+    SANDWICH_RETURN_IF_ERROR(readFP8(inner, config));
     return std::optional(std::move(config));
   }
   if (*method == "gptq") {
@@ -157,11 +232,11 @@ sandwich::readQuantization(const Fields &fields) {
     config.method = QuantizationMethod::Awq;
   } else {
     return inner.refuse("quant_method",
-                        ", which is not supported (\"gptq\", \"awq\" and "
-                        "\"compressed-tensors\" are)");
+                        ", which is not supported (\"gptq\", \"awq\", "
+                        "\"compressed-tensors\" and \"fp8\" are)");
   }
-  SANDWICH_ASSIGN_OR_RETURN(int64_t bits, readBits(inner, "bits"));
-  config.bits = {bits};
+  SANDWICH_ASSIGN_OR_RETURN(const NumberFormat number, readBits(inner, "bits"));
+  config.numbers = {number};
   return std::optional(std::move(config));
 }
 
@@ -171,13 +246,17 @@ static constexpr std::array<std::string_view, 4> gptqSuffixes = {
     ".qweight", ".qzeros", ".scales", ".g_idx"};
 static constexpr std::array<std::string_view, 3> awqSuffixes = {
     ".qweight", ".qzeros", ".scales"};
-static constexpr std::array<std::string_view, 6> compressedSuffixes = {
-    ".weight_scale",      ".weight_packed", ".weight",
-    ".weight_zero_point", ".weight_shape",  ".weight_g_idx"};
+static constexpr std::array<std::string_view, 7> compressedSuffixes = {
+    ".weight_scale", ".weight_packed", ".weight",     ".weight_zero_point",
+    ".weight_shape", ".weight_g_idx",  ".input_scale"};
+static constexpr std::array<std::string_view, 3> tensorSuffixes = {
+    ".weight_scale", ".weight", ".input_scale"};
+static constexpr std::array<std::string_view, 3> blockSuffixes = {
+    ".weight_scale_inv", ".weight", ".input_scale"};
 
 std::span<const std::string_view>
-sandwich::quantizedSuffixes(QuantizationMethod method) {
-  switch (method) {
+sandwich::quantizedSuffixes(const QuantizationConfig &config) {
+  switch (config.method) {
   case QuantizationMethod::Gptq:
   case QuantizationMethod::GptqV2:
     return gptqSuffixes;
@@ -185,6 +264,8 @@ sandwich::quantizedSuffixes(QuantizationMethod method) {
     return awqSuffixes;
   case QuantizationMethod::CompressedTensors:
     return compressedSuffixes;
+  case QuantizationMethod::FP8:
+    return config.block ? std::span(blockSuffixes) : std::span(tensorSuffixes);
   }
   __builtin_unreachable();
 }
@@ -225,14 +306,21 @@ struct PackedNumbers {
 struct Parts {
   QuantizationMethod method = QuantizationMethod::Gptq;
   int64_t rows = 0, columns = 0, groups = 0;
-  /// [K, N] for GPTQ and AWQ, [N, K] for `compressed-tensors`.
+  /// [K, N] for GPTQ and AWQ, else [N, K].
   PackedNumbers numbers;
+  bool areFloats = false;
   /// [G, N], or [N, G]; no bytes: all are the middle of the range.
   PackedNumbers zeros;
+  /// The same, but for one for all, and those of blocks.
   TensorView scales;
+  int64_t rowsOfScale = 1, groupsOfScale = 1;
 
   bool hasRowsFirst() const {
-    return method == QuantizationMethod::CompressedTensors;
+    return method == QuantizationMethod::CompressedTensors ||
+           method == QuantizationMethod::FP8;
+  }
+  NumberFormat format() const {
+    return areFloats ? NumberFormat::FP8 : integersOf(numbers.bits);
   }
   uint8_t number(int64_t row, int64_t column) const {
     return hasRowsFirst() ? numbers.at(row, column) : numbers.at(column, row);
@@ -247,9 +335,11 @@ struct Parts {
            (hasRowsFirst() ? zeros.at(row, group) : zeros.at(group, row));
   }
   float scale(int64_t row, int64_t group) const {
-    const int64_t index = elementCount(scales) == 1 ? 0
-                          : hasRowsFirst()          ? row * groups + group
-                                                    : group * rows + row;
+    const int64_t index =
+        elementCount(scales) == 1 ? 0
+        : hasRowsFirst() ? row / rowsOfScale * divideUp(groups, groupsOfScale) +
+                               group / groupsOfScale
+                         : group * rows + row;
     float value = 0;
     readElements(scales, index, {&value, 1});
     return value;
@@ -381,8 +471,49 @@ static Status findColumnMajor(Parts &parts, const FindPart &find) {
   return {};
 }
 
-/// Those of `compressed-tensors`: [N, K], and [N, G].
-static Status findRowMajor(Parts &parts, const FindPart &find) {
+/// The scales of [N, K]: one for all, or [N, G], or one for each of the blocks
+/// of `config`.
+static Status findScales(Parts &parts, const QuantizationConfig &config,
+                         const FindPart &find) {
+  const std::string_view suffix = quantizedSuffixes(config).front();
+  SANDWICH_ASSIGN_OR_RETURN(const TensorView *scales,
+                            findPart(find, suffix, floats, {}));
+  parts.scales = *scales;
+  const bool isScalar = elementCount(*scales) == 1;
+  if (config.block && parts.areFloats && !isScalar) {
+    const auto [blockRows, blockColumns] = *config.block;
+    const std::vector<int64_t> expected = {
+        divideUp(parts.rows, blockRows), divideUp(parts.columns, blockColumns)};
+    if (scales->shape != expected)
+      return makeError(suffix, " has the shape ", describeShape(scales->shape),
+                       ", but ", describeShape(expected), " is expected of ",
+                       "blocks of ", blockRows, " x ", blockColumns);
+    // Groups divide rows, and the last block may be shorter than others.
+    const int64_t size = std::gcd(parts.columns, blockColumns);
+    parts.groups = parts.columns / size;
+    parts.rowsOfScale = blockRows;
+    parts.groupsOfScale = blockColumns / size;
+  } else {
+    if (!isScalar &&
+        (scales->shape.size() != 2 || scales->shape[0] != parts.rows))
+      return makeError(suffix, " has the shape ", describeShape(scales->shape),
+                       "; [", parts.rows, ", groups] is expected");
+    parts.groups = isScalar ? 1 : scales->shape[1];
+  }
+  if (!parts.areFloats)
+    return {};
+  std::vector<float> values(elementCount(*scales));
+  readElements(*scales, 0, values);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]) || values[i] <= 0)
+      return makeError(suffix, " has ", values[i], " as element ", i,
+                       "; scales are positive and finite");
+  return {};
+}
+
+/// Those of `compressed-tensors` and FP8: [N, K], and [N, G].
+static Status findRowMajor(Parts &parts, const QuantizationConfig &config,
+                           const FindPart &find) {
   const bool isPacked = find(".weight_packed");
   if (isPacked) {
     SANDWICH_ASSIGN_OR_RETURN(const TensorView *numbers,
@@ -399,26 +530,22 @@ static Status findRowMajor(Parts &parts, const FindPart &find) {
                      .wordsPerRow = numbers->shape[1]};
   } else {
     SANDWICH_ASSIGN_OR_RETURN(const TensorView *numbers,
-                              findPart(find, ".weight", {ElementType::I8},
+                              findPart(find, ".weight",
+                                       {ElementType::I8, ElementType::F8_E4M3},
                                        {parts.rows, parts.columns}));
+    parts.areFloats = numbers->elementType == ElementType::F8_E4M3;
     parts.numbers = {.bytes = numbers->bytes,
                      .bits = 8,
                      .wordsPerRow = parts.columns,
                      .wordBytes = 1,
-                     .flipped = 0x80};
+                     .flipped = uint8_t(parts.areFloats ? 0 : 0x80)};
   }
-  SANDWICH_ASSIGN_OR_RETURN(const TensorView *scales,
-                            findPart(find, ".weight_scale", floats, {}));
-  parts.scales = *scales;
-  const bool isScalar = elementCount(*scales) == 1;
-  if (!isScalar &&
-      (scales->shape.size() != 2 || scales->shape[0] != parts.rows))
-    return makeError(".weight_scale has the shape ",
-                     describeShape(scales->shape), "; [", parts.rows,
-                     ", groups] is expected");
-  parts.groups = isScalar ? 1 : scales->shape[1];
+  SANDWICH_RETURN_IF_ERROR(findScales(parts, config, find));
   if (!find(".weight_zero_point"))
     return {};
+  if (parts.areFloats)
+    return makeError("has .weight_zero_point beside numbers of F8_E4M3");
+  const bool isScalar = elementCount(parts.scales) == 1;
   const int64_t perWord = isPacked ? 32 / parts.numbers.bits : 1;
   if (parts.rows % perWord != 0)
     return makeError("has ", parts.rows, " rows, no multiple of ", perWord);
@@ -456,8 +583,7 @@ static Result<StorageFormat> findFormat(const Parts &parts) {
     return makeError("has ", parts.columns, " columns in ", parts.groups,
                      " groups");
   StorageFormat format;
-  format.number =
-      parts.numbers.bits == 4 ? NumberFormat::Int4 : NumberFormat::Int8;
+  format.number = parts.format();
   format.groupSize = parts.groups == 1 ? 0 : parts.columns / parts.groups;
   if (Status status = verify(format); !status)
     return status.error();
@@ -486,19 +612,21 @@ Result<TensorView> sandwich::joinQuantized(const QuantizationConfig &config,
   parts.method = config.method;
   parts.rows = shape[0];
   parts.columns = shape[1];
-  SANDWICH_RETURN_IF_ERROR(parts.hasRowsFirst() ? findRowMajor(parts, find)
-                                                : findColumnMajor(parts, find));
-  if (!std::ranges::count(config.bits, parts.numbers.bits))
-    return makeError("its tensors are of ", parts.numbers.bits,
-                     " bits each, which quantization_config does not tell");
+  SANDWICH_RETURN_IF_ERROR(parts.hasRowsFirst()
+                               ? findRowMajor(parts, config, find)
+                               : findColumnMajor(parts, find));
+  if (!std::ranges::count(config.numbers, parts.format()))
+    return makeError("its tensors are of ", name(parts.format()),
+                     ", which quantization_config does not tell");
   SANDWICH_ASSIGN_OR_RETURN(const StorageFormat format, findFormat(parts));
   for (std::string_view suffix : {".g_idx", ".weight_g_idx"})
     if (const TensorView *order = find(suffix))
       SANDWICH_RETURN_IF_ERROR(
           checkOrder(*order, suffix, parts.columns, parts.groups));
   return TensorView{
-      .elementType =
-          parts.numbers.wordBytes == 1 ? ElementType::I8 : ElementType::I32,
+      .elementType = parts.areFloats                ? ElementType::F8_E4M3
+                     : parts.numbers.wordBytes == 1 ? ElementType::I8
+                                                    : ElementType::I32,
       .shape = shape,
       .bytes = parts.numbers.bytes,
       .integers = std::make_shared<QuantizedMatrix>(format, std::move(parts))};

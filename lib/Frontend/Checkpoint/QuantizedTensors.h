@@ -1,4 +1,4 @@
-//===- QuantizedTensors.h - Integers in several tensors ---------*- C++ -*-===//
+//===- QuantizedTensors.h - Matrices in several tensors ---------*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,6 +10,8 @@
 /// Checkpoints of GPTQ (Frantar et al., 2022), AWQ (Lin et al., 2023) and
 /// `compressed-tensors` have a matrix as several tensors: its integers, many of
 /// which share a number of 32 bits, the scales of its groups, and their zeros.
+/// Those of FP8 have its numbers in E4M3FN and the scales of all of it, of its
+/// rows or of blocks of rows and columns.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +39,14 @@ readQuantization(const Fields &fields);
 
 /// What the tensors of a matrix are called, after the name of the module: the
 /// first one tells that a checkpoint has the module so.
-std::span<const std::string_view> quantizedSuffixes(QuantizationMethod method);
+std::span<const std::string_view>
+quantizedSuffixes(const QuantizationConfig &config);
 
 /// The matrix of `shape` whose tensors `find` finds by their suffixes; the
 /// first one is there. Errors name the suffix: tensors that are missing or of
-/// another type or shape, integers of other bits than `config` tells, groups
-/// that no `StorageFormat` has, zeros that two meanings are known of, and
-/// columns in an order of their own.
+/// another type or shape, other numbers than `config` tells of, groups that no
+/// `StorageFormat` has, zeros that two meanings are known of, scales of fp8
+/// that are not positive and finite, and columns in an order of their own.
 Result<TensorView>
 joinQuantized(const QuantizationConfig &config,
               const std::vector<int64_t> &shape,

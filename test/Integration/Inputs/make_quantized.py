@@ -378,6 +378,59 @@ def draw_groups(random, shape, deviation, bits, group, symmetric):
     return numbers.reshape(shape), scale, zeros, values
 
 
+def draw_float8(random, shape, deviation, layout, dtype):
+    """Numbers of E4M3 with scales of all, of rows or of blocks."""
+    size = {"tensor": shape, "channel": (1, shape[1]),
+            "block": (128, 128)}[layout]
+    blocks = tuple(-(-whole // part) for whole, part in zip(shape, size))
+    scale = (deviation / 100 * random.uniform(0.5, 1, blocks)).astype(np.float32)
+    if dtype == "BF16":
+        scale = (scale.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    spread = np.repeat(np.repeat(scale, size[0], 0), size[1], 1)
+    spread = spread[:shape[0], :shape[1]].astype(float)
+    drawn = random.standard_normal(shape) * deviation
+    numbers = make_checkpoint.to_float8(drawn / spread)
+    # All that there are, and subnormal ones among these.
+    numbers[0, :254] = np.delete(np.arange(256), (127, 255))
+    return numbers, scale, make_checkpoint.from_float8(numbers) * spread
+
+
+def float8_entries(stem, method, layout, dtype, drawn):
+    """The tensors of a module."""
+    numbers, scale, _ = drawn
+    if layout == "tensor":
+        scale = scale.reshape(() if method == "fp8" else (1,))
+    suffix = ("_inv" if method == "fp8" and layout == "block" else "")
+    entries = [(stem + ".weight", "F8_E4M3", numbers.shape, numbers.tobytes()),
+               (stem + ".weight_scale" + suffix, dtype, scale.shape,
+                make_checkpoint.encode(scale, dtype))]
+    if layout == "tensor":
+        entries.append(entry(stem + ".input_scale", "F32",
+                             np.array(0.1, np.float32)))
+    return entries
+
+
+def float8_config(method, layout):
+    if method == "fp8":
+        config = {"quant_method": "fp8", "activation_scheme":
+                  "static" if layout == "tensor" else "dynamic"}
+        if layout == "block":
+            config.update(fmt="e4m3", weight_block_size=[128, 128])
+        return config
+    inputs = {"num_bits": 8, "type": "float", "symmetric": True,
+              "strategy": "tensor" if layout == "tensor" else "token",
+              "dynamic": layout != "tensor"}
+    weights = {"num_bits": 8, "type": "float", "symmetric": True,
+               "dynamic": False, "strategy": layout}
+    if layout == "block":
+        weights["block_structure"] = [128, 128]
+    return {"quant_method": "compressed-tensors", "format": method,
+            "ignore": ["lm_head"],
+            "config_groups": {"group_0": {
+                "targets": ["Linear"], "weights": weights,
+                "input_activations": inputs, "output_activations": None}}}
+
+
 def entry(name, dtype, array):
     return name, dtype, array.shape, np.ascontiguousarray(array).tobytes()
 
@@ -441,8 +494,12 @@ def quantization_config(method, bits, group, symmetric):
 
 def make_folder(out, config, spelled, random, broken):
     names = spelled.split("-")
-    words = 2 if names[0] in ("pack", "int") else 1
+    words = 2 if names[0] in ("pack", "int", "float") else 1
     method, rest = "-".join(names[:words]), names[words:]
+    is_float8 = method in ("fp8", "float-quantized")
+    if is_float8:
+        layout, dtype = rest[0], "BF16" if "bf16" in rest else "F32"
+        rest = []
     symmetric = "symmetric" in rest
     numbers = [int(part) for part in rest if part != "symmetric"]
     bits, group = numbers if len(numbers) == 2 else (4, 32)
@@ -456,16 +513,24 @@ def make_folder(out, config, spelled, random, broken):
             entries.append((name, "BF16", shape, data))
             values.append((name, "BF16", shape, data))
             continue
-        drawn = draw_groups(random, shape, deviation, bits, group, symmetric)
-        made = quantized_entries(stem, method, bits, drawn, symmetric)
+        if is_float8:
+            drawn = draw_float8(random, shape, deviation, layout, dtype)
+            made = float8_entries(stem, method, layout, dtype, drawn)
+        else:
+            drawn = draw_groups(random, shape, deviation, bits, group,
+                                symmetric)
+            made = quantized_entries(stem, method, bits, drawn, symmetric)
         if "layers.1.mlp.up" in name:
             made = BREAKS.get(broken, lambda made: made)(made)
         entries += made
         values.append((name, "F32", shape,
-                       drawn[3].astype(np.float32).tobytes()))
+                       drawn[-1].astype(np.float32).tobytes()))
     quantized = dict(config)
-    quantized["quantization_config"] = quantization_config(method, bits, group,
-                                                           symmetric)
+    quantized["quantization_config"] = (
+        float8_config(method, layout) if is_float8 else
+        quantization_config(method, bits, group, symmetric))
+    if broken == "block-size":
+        quantized["quantization_config"]["weight_block_size"] = [128, 24]
     if broken == "bits":
         quantized["quantization_config"]["bits"] = 8
     if broken == "method":
@@ -485,6 +550,27 @@ def with_infinite_scale(made):
             (*part[:3], b"\x00\x7c" + part[3][2:]) for part in made]
 
 
+def with_scale(value):
+    """The first scale, of F32, is `value`."""
+    def change(made):
+        first = np.float32(value).tobytes()
+        return [part if "weight_scale" not in part[0] else
+                (*part[:3], first + part[3][4:]) for part in made]
+    return change
+
+
+def with_nan(made):
+    """The number [0, 5] is NaN."""
+    return [part if not part[0].endswith(".weight") else
+            (*part[:3], part[3][:5] + b"\xff" + part[3][6:]) for part in made]
+
+
+def with_other_scales(made):
+    """Scales have another shape."""
+    return [part if "weight_scale" not in part[0] else
+            (*part[:2], part[2][::-1], part[3]) for part in made]
+
+
 def with_bias(value):
     def add(made):
         name = made[0][0].rsplit(".", 1)[0] + ".bias"
@@ -498,6 +584,13 @@ BREAKS = {
     "no-bias": with_bias(0),
     "order": in_other_order,
     "infinite": with_infinite_scale,
+    "infinite-scale": with_scale(np.inf),
+    "zero-scale": with_scale(0),
+    "negative-scale": with_scale(-0.5),
+    "nan-scale": with_scale(np.nan),
+    "nan": with_nan,
+    "scale-shape": with_other_scales,
+    "no-scale": lambda made: [part for part in made if "_scale" not in part[0]],
     "zeros": lambda made: [part for part in made if "zero" not in part[0]],
     "shape": lambda made: [(*part[:2], (1, *part[2]), part[3])
                            for part in made],
