@@ -169,11 +169,15 @@ findStoredFormat(lm::WeightOp weight, const Checkpoint &checkpoint) {
 }
 
 /// Has each of `weights` stored as the quantized numbers that `checkpoint` has
-/// of it, if it has any.
+/// of it, if it has any. Errors: they cannot stay as they are.
 static Status storeAsTheyAre(const llvm::SetVector<Operation *> &weights,
                              const Checkpoint &checkpoint) {
   for (Operation *op : weights) {
     auto weight = cast<lm::WeightOp>(op);
+    for (auto source : weight.getSources().getAsRange<StringAttr>())
+      SANDWICH_RETURN_IF_ERROR(checkColumnOrder(
+          checkpoint, source.str(),
+          static_cast<int64_t>(weight.getLayers().value_or(1))));
     if (std::optional<StorageFormat> format =
             findStoredFormat(weight, checkpoint))
       SANDWICH_RETURN_IF_ERROR(quantize(weight, *format));

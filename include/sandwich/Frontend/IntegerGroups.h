@@ -45,6 +45,15 @@ public:
   /// The scale of that group alone.
   virtual GroupScale readScale(int64_t row, int64_t group) const = 0;
 
+  /// Whether a group's columns lie beside each other. Of others there are
+  /// values alone: no one calls `read`.
+  virtual bool hasColumnsInOrder() const { return true; }
+
+  /// What elements of row `row` of a matrix of `columns` stand for, from column
+  /// `column` on, as many as `values`.
+  virtual void readValues(int64_t row, int64_t column, int64_t columns,
+                          std::span<float> values) const;
+
 protected:
   explicit IntegerGroups(const StorageFormat &format) : groupFormat(format) {}
 
@@ -63,8 +72,8 @@ std::optional<StorageFormat> join(const StorageFormat &one,
                                   const StorageFormat &other, int64_t columns);
 
 /// What `tensor` is stored as in an artifact where nobody asks for something
-/// else: nothing for one that is not quantized. It is the file's own format,
-/// but that scales of integers which the file has computed from two numbers are
+/// else: nothing for one that is not quantized, or whose columns are in an
+/// order of their own. It is the file's own format, but that scales of integers which the file has computed from two numbers are
 /// rounded to f16 if all are in its normal range: by less than 2^-11 of each.
 std::optional<StorageFormat> naturalFormat(const TensorView &tensor);
 
@@ -74,6 +83,12 @@ std::optional<StorageFormat> naturalFormat(const TensorView &tensor);
 std::optional<StorageFormat> naturalFormat(const Checkpoint &checkpoint,
                                            const std::string &source,
                                            int64_t layers);
+
+/// An error if `checkpoint` has some of the tensor called `source`, "{}" in the
+/// place of the layer, in so many layers, quantized with columns in an order of
+/// their own, so that its numbers cannot be taken as they are.
+Status checkColumnOrder(const Checkpoint &checkpoint, const std::string &source,
+                        int64_t layers);
 
 /// Whether `readGroup` takes numbers of `tensor` for `format`.
 bool hasGroupsOf(const TensorView &tensor, const StorageFormat &format);

@@ -20,6 +20,22 @@
 
 using namespace sandwich;
 
+void IntegerGroups::readValues(int64_t row, int64_t column, int64_t columns,
+                               std::span<float> values) const {
+  const int64_t size = groupFormat.groupOf(columns);
+  std::vector<uint8_t> numbers(size);
+  std::vector<float> ofGroup(size);
+  while (!values.empty()) {
+    const GroupScale scale = read(row, column / size, numbers);
+    dequantizeGroup(groupFormat, scale, numbers, ofGroup);
+    const auto count = std::min<int64_t>(size - column % size,
+                                         static_cast<int64_t>(values.size()));
+    std::copy_n(ofGroup.begin() + column % size, count, values.begin());
+    values = values.subspan(count);
+    column += count;
+  }
+}
+
 bool sandwich::holds(const StorageFormat &format, const StorageFormat &stored,
                      int64_t columns) {
   return format.isQuantized() && stored.isQuantized() &&
@@ -53,7 +69,8 @@ static bool fits(ScaleFormat format, float value) {
 }
 
 std::optional<StorageFormat> sandwich::naturalFormat(const TensorView &tensor) {
-  if (!tensor.integers || tensor.update)
+  if (!tensor.integers || tensor.update ||
+      !tensor.integers->hasColumnsInOrder())
     return std::nullopt;
   StorageFormat format = tensor.integers->format();
   if (format.scale == ScaleFormat::F16 || !format.hasIntegers())
@@ -90,9 +107,25 @@ sandwich::naturalFormat(const Checkpoint &checkpoint, const std::string &source,
   return joined;
 }
 
+Status sandwich::checkColumnOrder(const Checkpoint &checkpoint,
+                                  const std::string &source, int64_t layers) {
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const std::string name = numberLayer(source, layer);
+    const TensorView *tensor = checkpoint.find(name);
+    if (tensor && tensor->integers && !tensor->integers->hasColumnsInOrder())
+      return makeError(
+          checkpoint.pathOf(name), ": tensor ", quote(name),
+          " has groups of columns in an order of their own (desc_act, "
+          "actorder), so that its integers cannot stay as they are; --dtype "
+          "rounds what they stand for to another format");
+  }
+  return {};
+}
+
 bool sandwich::hasGroupsOf(const TensorView &tensor,
                            const StorageFormat &format) {
   return tensor.integers && !tensor.update &&
+         tensor.integers->hasColumnsInOrder() &&
          holds(format, tensor.integers->format(), tensor.shape[1]);
 }
 

@@ -314,6 +314,8 @@ struct Parts {
   /// The same, but for one for all, and those of blocks.
   TensorView scales;
   int64_t rowsOfScale = 1, groupsOfScale = 1;
+  /// Of each column; nothing: that of column k is k / size.
+  std::vector<int32_t> groupOfColumn;
 
   bool hasRowsFirst() const {
     return method == QuantizationMethod::CompressedTensors ||
@@ -370,6 +372,25 @@ public:
     return {scale, -scale * static_cast<float>(parts.zero(row, group))};
   }
 
+  bool hasColumnsInOrder() const override {
+    return parts.groupOfColumn.empty();
+  }
+
+  void readValues(int64_t row, int64_t column, int64_t columns,
+                  std::span<float> values) const override {
+    if (hasColumnsInOrder())
+      return IntegerGroups::readValues(row, column, columns, values);
+    std::vector<GroupScale> scales(parts.groups);
+    for (int64_t group = 0; group < parts.groups; ++group)
+      scales[group] = readScale(row, group);
+    for (float &value : values) {
+      const uint8_t number = parts.number(row, column);
+      dequantizeGroup(format(), scales[parts.groupOfColumn[column]],
+                      {&number, 1}, {&value, 1});
+      ++column;
+    }
+  }
+
 private:
   Parts parts;
 };
@@ -408,25 +429,30 @@ static Result<int64_t> findBits(std::string_view suffix, int64_t size,
                    " numbers; 4 or 8 bits each are supported");
 }
 
-/// Whether column k is of group k / size everywhere.
-static Status checkOrder(const TensorView &order, std::string_view suffix,
-                         int64_t columns, int64_t groups) {
+/// The group of each column; nothing if that of column k is k / size. Errors:
+/// another type or shape, groups that are not there.
+static Result<std::vector<int32_t>> readOrder(const TensorView &order,
+                                              std::string_view suffix,
+                                              int64_t columns, int64_t groups) {
   if (order.elementType != ElementType::I32 ||
       order.shape != std::vector<int64_t>{columns})
     return makeError(
         suffix, " has the dtype ", elementTypeName(order.elementType),
         " and the shape ", describeShape(order.shape), "; I32 and ",
         describeShape(std::vector<int64_t>{columns}), " are expected");
+  std::vector<int32_t> groupOf(columns);
+  std::memcpy(groupOf.data(), order.bytes.data(), order.bytes.size());
+  bool isInOrder = true;
   for (int64_t column = 0; column < columns; ++column) {
-    int32_t group = 0;
-    std::memcpy(&group, order.bytes.data() + column * sizeof(group),
-                sizeof(group));
-    if (group != column / (columns / groups))
+    const int32_t group = groupOf[column];
+    if (group < 0 || group >= groups)
       return makeError(suffix, " has column ", column, " in group ", group,
-                       ": columns in an order of their own (desc_act, "
-                       "actorder) are not supported");
+                       ", of ", groups, " that there are");
+    isInOrder &= group == column / (columns / groups);
   }
-  return {};
+  if (isInOrder)
+    groupOf.clear();
+  return groupOf;
 }
 
 using FindPart = std::function<const TensorView *(std::string_view)>;
@@ -620,9 +646,11 @@ Result<TensorView> sandwich::joinQuantized(const QuantizationConfig &config,
                      ", which quantization_config does not tell");
   SANDWICH_ASSIGN_OR_RETURN(const StorageFormat format, findFormat(parts));
   for (std::string_view suffix : {".g_idx", ".weight_g_idx"})
-    if (const TensorView *order = find(suffix))
-      SANDWICH_RETURN_IF_ERROR(
-          checkOrder(*order, suffix, parts.columns, parts.groups));
+    if (const TensorView *order = find(suffix)) {
+      SANDWICH_ASSIGN_OR_RETURN(
+          parts.groupOfColumn,
+          readOrder(*order, suffix, parts.columns, parts.groups));
+    }
   return TensorView{
       .elementType = parts.areFloats                ? ElementType::F8_E4M3
                      : parts.numbers.wordBytes == 1 ? ElementType::I8

@@ -46,7 +46,7 @@ quantizedSuffixes(const QuantizationConfig &config);
 /// first one is there. Errors name the suffix: tensors that are missing or of
 /// another type or shape, other numbers than `config` tells of, groups that no
 /// `StorageFormat` has, zeros that two meanings are known of, scales of fp8
-/// that are not positive and finite, and columns in an order of their own.
+/// that are not positive and finite, and columns of groups that are not there.
 Result<TensorView>
 joinQuantized(const QuantizationConfig &config,
               const std::vector<int64_t> &shape,

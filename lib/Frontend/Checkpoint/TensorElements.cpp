@@ -122,24 +122,6 @@ static void readFloats(const TensorView &tensor, int64_t firstElement,
   }
 }
 
-/// Reads a part of a row of a matrix of integers.
-static void readIntegers(const TensorView &tensor, int64_t row, int64_t column,
-                         std::span<float> destination) {
-  const IntegerGroups &integers = *tensor.integers;
-  const int64_t size = integers.format().groupOf(tensor.shape[1]);
-  std::vector<uint8_t> numbers(size);
-  std::vector<float> values(size);
-  while (!destination.empty()) {
-    const GroupScale scale = integers.read(row, column / size, numbers);
-    dequantizeGroup(integers.format(), scale, numbers, values);
-    const auto count = std::min<int64_t>(
-        size - column % size, static_cast<int64_t>(destination.size()));
-    std::copy_n(values.begin() + column % size, count, destination.begin());
-    destination = destination.subspan(count);
-    column += count;
-  }
-}
-
 /// Reads what is stored.
 static void readStored(const TensorView &tensor, int64_t firstElement,
                        std::span<float> destination) {
@@ -155,7 +137,8 @@ static void readStored(const TensorView &tensor, int64_t firstElement,
     const auto count = std::min<int64_t>(
         columns - column, static_cast<int64_t>(destination.size()));
     if (tensor.integers)
-      readIntegers(tensor, row, column, destination.first(count));
+      tensor.integers->readValues(row, column, columns,
+                                  destination.first(count));
     else
       readFloats(tensor, row * columns + column, destination.first(count));
     destination = destination.subspan(count);

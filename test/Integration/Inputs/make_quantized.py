@@ -435,19 +435,18 @@ def entry(name, dtype, array):
     return name, dtype, array.shape, np.ascontiguousarray(array).tobytes()
 
 
-def quantized_entries(stem, method, bits, drawn, symmetric):
-    """The tensors of a module."""
+def quantized_entries(stem, method, bits, drawn, symmetric, order):
+    """The tensors of a module, `order` of whose columns are `drawn`."""
     numbers, scale, zeros, _ = drawn
+    groups = (order // (len(order) // zeros.shape[1])).astype(np.int32)
     if method in ("gptq", "gptq_v2"):
-        order = np.arange(numbers.shape[1]) // (numbers.shape[1] //
-                                                zeros.shape[1])
         less = 1 if method == "gptq" else 0
         return [entry(stem + ".qweight", "I32",
                       pack_words(numbers.T, bits, 0)),
                 entry(stem + ".qzeros", "I32",
                       pack_words(zeros.T - less, bits, 1)),
                 entry(stem + ".scales", "F16", scale.T),
-                entry(stem + ".g_idx", "I32", order.astype(np.int32))]
+                entry(stem + ".g_idx", "I32", groups)]
     if method == "awq":
         return [entry(stem + ".qweight", "I32",
                       pack_words(numbers.T, bits, 1, AWQ_ORDER)),
@@ -464,6 +463,7 @@ def quantized_entries(stem, method, bits, drawn, symmetric):
         if not symmetric:
             entries.append(entry(stem + ".weight_zero_point", "I32",
                                  pack_words(zeros, bits, 0)))
+        entries.append(entry(stem + ".weight_g_idx", "I32", groups))
     else:
         entries.append(entry(stem + ".weight", "I8",
                              (numbers - middle).astype(np.int8)))
@@ -500,8 +500,8 @@ def make_folder(out, config, spelled, random, broken):
     if is_float8:
         layout, dtype = rest[0], "BF16" if "bf16" in rest else "F32"
         rest = []
-    symmetric = "symmetric" in rest
-    numbers = [int(part) for part in rest if part != "symmetric"]
+    symmetric, reordered = "symmetric" in rest, "reordered" in rest
+    numbers = [int(part) for part in rest if part.isdigit()]
     bits, group = numbers if len(numbers) == 2 else (4, 32)
     entries, values = [], []
     for name, shape, deviation in make_checkpoint.tensors(config):
@@ -519,7 +519,13 @@ def make_folder(out, config, spelled, random, broken):
         else:
             drawn = draw_groups(random, shape, deviation, bits, group,
                                 symmetric)
-            made = quantized_entries(stem, method, bits, drawn, symmetric)
+            # Columns and their groups are in the same order.
+            order = np.arange(shape[1])
+            if reordered:
+                random.shuffle(order)
+            drawn = (drawn[0][:, order], *drawn[1:3], drawn[3][:, order])
+            made = quantized_entries(stem, method, bits, drawn, symmetric,
+                                     order)
         if "layers.1.mlp.up" in name:
             made = BREAKS.get(broken, lambda made: made)(made)
         entries += made
@@ -543,6 +549,15 @@ def in_other_order(made):
     return [part if not part[0].endswith("g_idx") else
             (*part[:3], np.frombuffer(part[3], np.int32)[::-1].tobytes())
             for part in made]
+
+
+def in_group(number):
+    """Column 1 is in group `number`."""
+    def change(made):
+        data = np.int32(number).tobytes()
+        return [part if not part[0].endswith("g_idx") else
+                (*part[:3], part[3][:4] + data + part[3][8:]) for part in made]
+    return change
 
 
 def with_infinite_scale(made):
@@ -583,6 +598,8 @@ BREAKS = {
     "bias": with_bias(0.5),
     "no-bias": with_bias(0),
     "order": in_other_order,
+    "order-beyond": in_group(8),
+    "order-negative": in_group(-1),
     "infinite": with_infinite_scale,
     "infinite-scale": with_scale(np.inf),
     "zero-scale": with_scale(0),
