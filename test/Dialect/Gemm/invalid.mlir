@@ -702,6 +702,16 @@ func.func @f(%x: tensor<?x64xf32>) {
 
 // -----
 
+// gemm.matmul (C6): fp8 is multiplied as floats, not by inputs that are rounded.
+lm.weight @w : tensor<32x64xf32> from ["w"] storage <fp8, group = row, scale = f32>
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C6) X86_AVX512_VNNI_6x32 does not multiply weights of fp8-row-f32}}
+  %y = gemm.matmul %x, @w epilogue(<none>) schedules(<? : <micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed>>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
 // gemm.matmul (C6): those for f32 do not read bf16 inputs.
 lm.weight @w : tensor<32x64xbf16> from ["w"]
 func.func @f(%x: tensor<?x64xbf16>) {
