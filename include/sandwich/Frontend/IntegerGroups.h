@@ -73,8 +73,9 @@ std::optional<StorageFormat> join(const StorageFormat &one,
 
 /// What `tensor` is stored as in an artifact where nobody asks for something
 /// else: nothing for one that is not quantized, or whose columns are in an
-/// order of their own. It is the file's own format, but that scales of integers which the file has computed from two numbers are
-/// rounded to f16 if all are in its normal range: by less than 2^-11 of each.
+/// order of their own. It is the file's own format, but that scales of integers
+/// which the file has computed from two numbers are rounded to f16 if all are
+/// in its normal range: by less than 2^-11 of each.
 std::optional<StorageFormat> naturalFormat(const TensorView &tensor);
 
 /// What holds the numbers that `checkpoint` has of the tensor called `source`,
