@@ -118,6 +118,9 @@ static Json tensorToJson(const proto::Tensor &tensor) {
                  {"sources", toArray(tensor.sources())}};
   if (tensor.ranks())
     object["ranks"] = tensor.ranks();
+  if (tensor.has_rounding())
+    object["rounding"] = {{"errors", toArray(tensor.rounding().errors())},
+                          {"kept", tensor.rounding().kept()}};
   return object;
 }
 

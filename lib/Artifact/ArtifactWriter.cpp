@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -366,6 +367,11 @@ Status ArtifactWriter::appendWeights(std::span<const std::byte> bytes) {
     tensor.set_bytes(tensor.bytes() + bytes.size());
   }
   return {};
+}
+
+void ArtifactWriter::describeRounding(size_t index, proto::Rounding rounding) {
+  assert(index < state->tensors.size());
+  *state->tensors[index].mutable_rounding() = std::move(rounding);
 }
 
 Status ArtifactWriter::skipTo(uint64_t offset) {

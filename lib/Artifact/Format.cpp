@@ -535,6 +535,29 @@ static Status checkGroups(const std::string &prefix,
   return status ? status : status.error().inContext(prefix + "shape");
 }
 
+/// Whether `tensor`, if it says what became of its values, has integers and
+/// says so of each layer.
+static Status checkRounding(const std::string &prefix,
+                            const proto::Tensor &tensor) {
+  if (!tensor.has_rounding())
+    return {};
+  if (!StorageFormat::parse(tensor.dtype())->isQuantized())
+    return makeError(prefix, "rounding is of integers, but dtype is \"",
+                     tensor.dtype(), "\"");
+  const proto::Rounding &rounding = tensor.rounding();
+  // Integers are matrices, of layers or not.
+  const uint64_t layers = tensor.shape_size() > 2 ? tensor.shape(0) : 1;
+  if (static_cast<uint64_t>(rounding.errors_size()) != layers)
+    return makeError("the number of ", prefix, "rounding.errors is ",
+                     rounding.errors_size(), ", not one for each of ", layers,
+                     layers == 1 ? " layer" : " layers");
+  for (double error : rounding.errors())
+    if (!std::isfinite(error) || error < 0)
+      return makeError(prefix, "rounding.errors has ", error,
+                       "; finite numbers from 0 on are accepted");
+  return {};
+}
+
 /// Bytes of `tensor`, whose groups are checked, without padding, or nothing if
 /// that does not fit.
 static std::optional<uint64_t> unpaddedBytes(const proto::Tensor &tensor) {
@@ -569,6 +592,7 @@ static Status checkTensor(const std::string &prefix,
     return makeError(prefix, "offset is ", tensor.offset(),
                      ", not a multiple of ", tensorAlignment);
   SANDWICH_RETURN_IF_ERROR(checkGroups(prefix, tensor));
+  SANDWICH_RETURN_IF_ERROR(checkRounding(prefix, tensor));
   auto unpadded = unpaddedBytes(tensor);
   if (!unpadded || tensor.bytes() < *unpadded)
     return makeError(prefix, "bytes is ", tensor.bytes(),

@@ -72,6 +72,15 @@ static std::vector<PackedWeight> listWeights(ModuleOp module) {
   return weights;
 }
 
+/// What `sums`, of all ranks, say of a weight.
+static proto::Rounding describe(std::span<const RoundingSums> sums) {
+  proto::Rounding rounding;
+  for (const RoundingSums &layer : sums)
+    rounding.add_errors(layer.relativeError());
+  rounding.set_kept(std::ranges::none_of(sums, &RoundingSums::rounded));
+  return rounding;
+}
+
 Status sandwich::assembleArtifact(ArtifactWriter writer,
                                   proto::Manifest manifest, ModuleOp module,
                                   const Checkpoint &checkpoint,
@@ -95,17 +104,22 @@ Status sandwich::assembleArtifact(ArtifactWriter writer,
   }
   const uint64_t total = ranks > 1 ? common + ranks * shard : end;
   SANDWICH_RETURN_IF_ERROR(writer.reserveWeights(total));
-  auto pack = [&](const PackedWeight &weight, int64_t rank) {
+  // By weight and layer.
+  std::vector<std::vector<RoundingSums>> roundings;
+  for (const PackedWeight &weight : weights)
+    roundings.emplace_back(weight.layers.value_or(1));
+  auto pack = [&](size_t index, int64_t rank) {
     return packWeight(
-        weight, rank, checkpoint,
+        weights[index], rank, checkpoint,
         [&](std::span<const std::byte> bytes) -> Status {
           SANDWICH_RETURN_IF_ERROR(
               progress("packing weights",
                        static_cast<double>(writer.weightsBytes()) / total));
           return writer.appendWeights(bytes);
-        });
+        },
+        roundings[index]);
   };
-  for (const PackedWeight &weight : weights) {
+  for (auto [index, weight] : llvm::enumerate(weights)) {
     proto::Tensor tensor;
     tensor.set_name(weight.name);
     tensor.set_dtype(weight.storage.name());
@@ -130,15 +144,18 @@ Status sandwich::assembleArtifact(ArtifactWriter writer,
       return makeError("weight ", weight.name, " would lie at ", offset,
                        " instead of ", weight.offset,
                        "; the IR's offsets are not those of lm-place-weights");
-    SANDWICH_RETURN_IF_ERROR(pack(weight, 0));
+    SANDWICH_RETURN_IF_ERROR(pack(index, 0));
   }
   for (int64_t rank = 1; rank < ranks; ++rank)
-    for (const PackedWeight &weight : weights)
+    for (auto [index, weight] : llvm::enumerate(weights))
       if (weight.shard != WeightShard::Whole) {
         SANDWICH_RETURN_IF_ERROR(writer.skipTo(weight.offset + rank * shard));
-        SANDWICH_RETURN_IF_ERROR(pack(weight, rank));
+        SANDWICH_RETURN_IF_ERROR(pack(index, rank));
       }
   SANDWICH_RETURN_IF_ERROR(writer.skipTo(total));
+  for (auto [index, weight] : llvm::enumerate(weights))
+    if (weight.storage.isQuantized())
+      writer.describeRounding(index, describe(roundings[index]));
   SANDWICH_RETURN_IF_ERROR(progress("packing weights", 1));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, sharedObject));
   const std::pair<const char *, std::optional<CompanionText>> companions[] = {

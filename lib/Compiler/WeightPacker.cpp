@@ -14,6 +14,8 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <cassert>
+#include <cmath>
 #include <cstring>
 
 using namespace sandwich;
@@ -152,6 +154,7 @@ public:
     rows.resize(panelRows * columns);
     if (storage.isQuantized()) {
       numbers.resize(panelRows * storage.groupOf(columns));
+      stored.resize(storage.groupOf(columns));
       scales.resize(panelRows);
       sources.resize(panelRows);
       hasGroups.resize(panelRows);
@@ -160,10 +163,12 @@ public:
       rounded.resize(rows.size());
   }
 
-  /// Packs the rows from `first` on into `packed`.
-  Status pack(const Slice &slice, int64_t first, std::span<std::byte> packed) {
+  /// Packs the rows from `first` on into `packed`, and adds to `rounding` what
+  /// that did to them if they become integers.
+  Status pack(const Slice &slice, int64_t first, std::span<std::byte> packed,
+              RoundingSums &rounding) {
     if (storage.isQuantized())
-      return packGroups(slice, first, packed);
+      return packGroups(slice, first, packed, rounding);
     SANDWICH_RETURN_IF_ERROR(readRows(slice, first, columns, rows));
     if (storage == StorageFormat::bf16()) {
       roundToBFloat16(rows, rounded);
@@ -186,7 +191,7 @@ private:
   }
 
   Status packGroups(const Slice &slice, int64_t first,
-                    std::span<std::byte> packed) {
+                    std::span<std::byte> packed, RoundingSums &rounding) {
     const int64_t group = storage.groupOf(columns);
     const size_t bytes = packed.size() / (columns / group);
     // Rows of floats are read but once.
@@ -195,32 +200,49 @@ private:
       sources[row] = slice.source(number);
       hasGroups[row] =
           sources[row].tensor && hasGroupsOf(*sources[row].tensor, storage);
-      if (!hasGroups[row])
-        SANDWICH_RETURN_IF_ERROR(
-            readRows(slice, number, columns,
-                     std::span(rows).subspan(row * columns, columns)));
+      const auto values = std::span(rows).subspan(row * columns, columns);
+      // Integers need no check: `readGroup` has its own.
+      if (hasGroups[row])
+        readElements(*sources[row].tensor, sources[row].element, values);
+      else
+        SANDWICH_RETURN_IF_ERROR(readRows(slice, number, columns, values));
+      rounding.rounded |= sources[row].tensor && !hasGroups[row];
     }
     for (int64_t begin = 0; begin < columns; begin += group) {
       for (size_t row = 0; row < sources.size(); ++row) {
         const auto numbersOfRow =
             std::span(numbers).subspan(row * group, group);
+        const auto values =
+            std::span(rows).subspan(row * columns + begin, group);
         if (hasGroups[row]) {
           SANDWICH_ASSIGN_OR_RETURN(
               scales[row], slice.readGroup(sources[row], begin, numbersOfRow));
-          continue;
+        } else {
+          Result<GroupScale> scale =
+              quantizeGroup(storage, values, numbersOfRow);
+          if (!scale)
+            return slice.explain(scale.error(),
+                                 first + static_cast<int64_t>(row));
+          scales[row] = *scale;
         }
-        Result<GroupScale> scale = quantizeGroup(
-            storage, std::span(rows).subspan(row * columns + begin, group),
-            numbersOfRow);
-        if (!scale)
-          return slice.explain(scale.error(),
-                               first + static_cast<int64_t>(row));
-        scales[row] = *scale;
+        addErrors(scales[row], values, numbersOfRow, rounding);
       }
       packGroup(storage, *packing, numbers, scales,
                 packed.subspan(begin / group * bytes, bytes));
     }
     return {};
+  }
+
+  /// Adds what became of `values`, which are stored as `groupNumbers`.
+  void addErrors(const GroupScale &scale, std::span<const float> values,
+                 std::span<const uint8_t> groupNumbers,
+                 RoundingSums &rounding) {
+    dequantizeGroup(storage, scale, groupNumbers, stored);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double value = values[i], error = stored[i] - value;
+      rounding.squaredErrors += error * error;
+      rounding.squares += value * value;
+    }
   }
 
   const StorageFormat storage;
@@ -229,6 +251,8 @@ private:
   std::vector<float> rows;
   std::vector<uint16_t> rounded;
   std::vector<uint8_t> numbers;
+  /// What the numbers of a group stand for.
+  std::vector<float> stored;
   std::vector<GroupScale> scales;
   std::vector<RowSource> sources;
   /// Of which of them numbers are taken as they are.
@@ -239,25 +263,30 @@ private:
 /// room for. The error is that of the first row that has one.
 Status packPanels(const PackedWeight &weight, const Slice &slice,
                   int64_t firstPanel, int64_t panelRows, int64_t columns,
-                  int64_t panelBytes, std::span<std::byte> packed) {
+                  int64_t panelBytes, std::span<std::byte> packed,
+                  RoundingSums &rounding) {
   const int64_t panels = static_cast<int64_t>(packed.size()) / panelBytes;
   std::vector<Status> statuses(panels);
+  std::vector<RoundingSums> roundings(panels);
   tbb::parallel_for(
       tbb::blocked_range<int64_t>(0, panels),
       [&](const tbb::blocked_range<int64_t> &range) {
         PanelPacker packer(weight, panelRows, columns);
         for (int64_t panel = range.begin(); panel < range.end(); ++panel)
-          statuses[panel] =
-              packer.pack(slice, (firstPanel + panel) * panelRows,
-                          packed.subspan(panel * panelBytes, panelBytes));
+          statuses[panel] = packer.pack(
+              slice, (firstPanel + panel) * panelRows,
+              packed.subspan(panel * panelBytes, panelBytes), roundings[panel]);
       });
+  // In their order, not in that in which threads were done.
+  for (const RoundingSums &each : roundings)
+    rounding += each;
   auto failed = std::ranges::find_if(
       statuses, [](const Status &status) { return !status; });
   return failed == statuses.end() ? Status() : std::move(*failed);
 }
 
 Status packSlice(const PackedWeight &weight, const Slice &slice,
-                 const ByteSink &sink) {
+                 const ByteSink &sink, RoundingSums &rounding) {
   // The rows of a vector are single elements.
   int64_t columns = weight.shape.size() == 1 ? 1 : weight.shape[1];
   int64_t panelRows = weight.packing ? weight.packing->panel : 1;
@@ -271,7 +300,7 @@ Status packSlice(const PackedWeight &weight, const Slice &slice,
     int64_t count = std::min(piecePanels, panels - first);
     std::span<std::byte> packed = std::span(piece).first(count * panelBytes);
     SANDWICH_RETURN_IF_ERROR(packPanels(weight, slice, first, panelRows,
-                                        columns, panelBytes, packed));
+                                        columns, panelBytes, packed, rounding));
     SANDWICH_RETURN_IF_ERROR(sink(packed));
   }
   std::vector<std::byte> padding(weight.layerStride - weight.sliceBytes);
@@ -340,13 +369,26 @@ void sandwich::packGroup(const StorageFormat &format, const Packing &packing,
     storeScales(format.scale, columns, &GroupScale::minimum, next);
 }
 
+RoundingSums &RoundingSums::operator+=(const RoundingSums &other) {
+  squaredErrors += other.squaredErrors;
+  squares += other.squares;
+  rounded |= other.rounded;
+  return *this;
+}
+
+double RoundingSums::relativeError() const {
+  return squares == 0 ? 0 : std::sqrt(squaredErrors / squares);
+}
+
 Status sandwich::packWeight(const PackedWeight &weight, int64_t rank,
-                            const Checkpoint &checkpoint,
-                            const ByteSink &sink) {
-  for (int64_t layer = 0; layer < weight.layers.value_or(1); ++layer) {
+                            const Checkpoint &checkpoint, const ByteSink &sink,
+                            std::span<RoundingSums> rounding) {
+  const int64_t layers = weight.layers.value_or(1);
+  assert(static_cast<int64_t>(rounding.size()) == layers);
+  for (int64_t layer = 0; layer < layers; ++layer) {
     Slice slice(weight, rank, checkpoint, layer);
     SANDWICH_RETURN_IF_ERROR(slice.check());
-    SANDWICH_RETURN_IF_ERROR(packSlice(weight, slice, sink));
+    SANDWICH_RETURN_IF_ERROR(packSlice(weight, slice, sink, rounding[layer]));
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Support/ByteSize.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <memory>
@@ -188,6 +189,25 @@ static std::string describeStepTimes(const proto::Manifest &manifest) {
                 times.seconds_per_decode_position() * 1e6);
 }
 
+/// How many bits each number of a tensor of integers takes, and what rounding
+/// has done to it: a number, or those of the layers with the least and the
+/// largest error.
+static std::string describeRounding(const proto::Tensor &tensor) {
+  const StorageFormat storage = *StorageFormat::parse(tensor.dtype());
+  if (!storage.isQuantized())
+    return "";
+  const auto k = static_cast<int64_t>(tensor.shape(tensor.shape_size() - 1));
+  std::string text = format("  %.2f bits each", bitsPerWeight(storage, k));
+  if (!tensor.has_rounding())
+    return text;
+  if (tensor.rounding().kept())
+    return text + ", as in the checkpoint";
+  const auto [least, most] =
+      std::ranges::minmax_element(tensor.rounding().errors());
+  text += format(", error %.2f%%", 100 * *least);
+  return *least == *most ? text : text + format(" to %.2f%%", 100 * *most);
+}
+
 static std::string describeTensors(const proto::Manifest &manifest) {
   std::string text = "tensors\n";
   for (const proto::Tensor &tensor : manifest.tensors()) {
@@ -197,10 +217,11 @@ static std::string describeTensors(const proto::Manifest &manifest) {
         shape += 'x';
       shape += std::to_string(extent);
     }
-    text += format("            %-24s %s %s  %s  %s%s\n", tensor.name().c_str(),
-                   shape.c_str(), tensor.dtype().c_str(),
+    text += format("            %-24s %s %s  %s  %s%s%s\n",
+                   tensor.name().c_str(), shape.c_str(), tensor.dtype().c_str(),
                    tensor.layout().c_str(), formatBytes(tensor.bytes()).c_str(),
-                   tensor.ranks() ? " for each rank" : "");
+                   tensor.ranks() ? " for each rank" : "",
+                   describeRounding(tensor).c_str());
   }
   return text;
 }

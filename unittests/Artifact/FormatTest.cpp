@@ -522,6 +522,31 @@ TEST(Format, ChecksTheTensors) {
             "is 48");
   EXPECT_EQ(errorFor([&](Tensor &t) { setInt4(t, uint64_t(1) << 43, 400); }),
             "tensors[1].shape: int4-g32-f16 has too large a K, 8796093022208");
+  auto setErrors = [&](Tensor &t, std::vector<double> errors) {
+    setInt4(t, 32, 400);
+    t.mutable_rounding()->mutable_errors()->Assign(errors.begin(),
+                                                   errors.end());
+  };
+  EXPECT_EQ(errorFor([&](Tensor &t) { setErrors(t, {0.1}); }), "");
+  EXPECT_EQ(
+      errorFor([&](Tensor &t) { setErrors(t, {0.1, 0.1}); }),
+      "the number of tensors[1].rounding.errors is 2, not one for each of "
+      "1 layer");
+  EXPECT_EQ(
+      errorFor([&](Tensor &t) {
+        setErrors(t, {0.1});
+        t.add_shape(32);
+      }),
+      "the number of tensors[1].rounding.errors is 1, not one for each of "
+      "2 layers");
+  for (double wrong : {-0.5, std::numeric_limits<double>::infinity(),
+                       std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_TRUE(errorFor([&](Tensor &t) {
+                  setErrors(t, {wrong});
+                }).starts_with("tensors[1].rounding.errors has "))
+        << wrong;
+  EXPECT_EQ(errorFor([](Tensor &t) { t.mutable_rounding()->add_errors(0); }),
+            "tensors[1].rounding is of integers, but dtype is \"bf16\"");
   EXPECT_EQ(errorFor([](Tensor &t) { t.set_layout(""); }),
             "tensors[1].layout is empty");
   EXPECT_EQ(errorFor([](Tensor &t) { t.set_sources(0, "\x1b[2J"); }),

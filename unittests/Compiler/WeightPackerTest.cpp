@@ -71,13 +71,17 @@ protected:
       weight.sliceBytes *= static_cast<uint64_t>(size);
     weight.layerStride = weight.sliceBytes;
     std::vector<float> packed;
-    Status status = packWeight(
-        weight, rank, *checkpoint, [&](std::span<const std::byte> bytes) {
-          auto *elements = reinterpret_cast<const float *>(bytes.data());
-          packed.insert(packed.end(), elements,
-                        elements + bytes.size() / sizeof(float));
-          return Status();
-        });
+    RoundingSums rounding;
+    Status status =
+        packWeight(weight, rank, *checkpoint,
+                   [&](std::span<const std::byte> bytes) {
+                     auto *elements =
+                         reinterpret_cast<const float *>(bytes.data());
+                     packed.insert(packed.end(), elements,
+                                   elements + bytes.size() / sizeof(float));
+                     return Status();
+                   },
+                   {&rounding, 1});
     EXPECT_TRUE(status) << status.error().message;
     return packed;
   }
@@ -116,9 +120,10 @@ TEST_F(WeightPackerTest, RefusesNumbersThatTheArtifactCannotHold) {
     weight.shape = {1, 2};
     weight.storage = bf16 ? StorageFormat::bf16() : StorageFormat::f32();
     weight.sliceBytes = weight.layerStride = bf16 ? 4 : 8;
-    Status status =
-        packWeight(weight, 0, *checkpoint,
-                   [](std::span<const std::byte>) { return Status(); });
+    RoundingSums rounding;
+    Status status = packWeight(
+        weight, 0, *checkpoint,
+        [](std::span<const std::byte>) { return Status(); }, {&rounding, 1});
     return status ? "" : status.error().message;
   };
   const std::string path = folder.file("model.safetensors");

@@ -66,6 +66,10 @@ public:
   /// is not copied.
   Status appendWeights(std::span<const std::byte> bytes);
 
+  /// Says of tensor number `index`, as they were begun, what storing it as
+  /// integers has done to it.
+  void describeRounding(size_t index, proto::Rounding rounding);
+
   /// Fills `weights.bin` with zeros up to byte `offset`, behind which there is
   /// none yet. What is appended then belongs to no tensor until the next one
   /// begins: it is another rank's shard of those there are.

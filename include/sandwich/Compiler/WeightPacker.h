@@ -65,11 +65,28 @@ void packGroup(const StorageFormat &format, const Packing &packing,
 /// Receives consecutive pieces of a weight.
 using ByteSink = std::function<Status(std::span<const std::byte>)>;
 
+/// What storing values of one layer of a weight as integers has done to them.
+struct RoundingSums {
+  /// Of the differences, and of the values.
+  double squaredErrors = 0, squares = 0;
+  /// Some were rounded, and not integers of the checkpoint that were taken as
+  /// they are.
+  bool rounded = false;
+
+  RoundingSums &operator+=(const RoundingSums &other);
+  /// The root mean square of the differences over that of the values; 0 where
+  /// all values are.
+  double relativeError() const;
+};
+
 /// Writes every slice of what `rank` has of `weight` to `sink`, `layerStride`
 /// bytes each. Holds one panel of rows in memory at a time, and reads no more
-/// of the sources. Errors: a value that is not finite, or what `sink` returns.
+/// of the sources. Where the weight is of integers, adds to `rounding`, one for
+/// each layer, the same bits whatever the number of threads. Errors: a value
+/// that is not finite, or what `sink` returns.
 Status packWeight(const PackedWeight &weight, int64_t rank,
-                  const Checkpoint &checkpoint, const ByteSink &sink);
+                  const Checkpoint &checkpoint, const ByteSink &sink,
+                  std::span<RoundingSums> rounding);
 
 } // namespace sandwich
 
