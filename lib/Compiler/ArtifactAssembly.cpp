@@ -84,6 +84,7 @@ static proto::Rounding describe(std::span<const RoundingSums> sums) {
 Status sandwich::assembleArtifact(ArtifactWriter writer,
                                   proto::Manifest manifest, ModuleOp module,
                                   const Checkpoint &checkpoint,
+                                  const ChannelImportance &importance,
                                   const std::string &sharedObject,
                                   const CompileProgress &progress) {
   SANDWICH_RETURN_IF_ERROR(artifact::validateConfiguration(manifest));
@@ -110,7 +111,7 @@ Status sandwich::assembleArtifact(ArtifactWriter writer,
     roundings.emplace_back(weight.layers.value_or(1));
   auto pack = [&](size_t index, int64_t rank) {
     return packWeight(
-        weights[index], rank, checkpoint,
+        weights[index], rank, checkpoint, importance,
         [&](std::span<const std::byte> bytes) -> Status {
           SANDWICH_RETURN_IF_ERROR(
               progress("packing weights",

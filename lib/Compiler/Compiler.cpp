@@ -14,6 +14,7 @@
 #include "ModuleTuning.h"
 #include "PrintAttribute.h"
 #include "sandwich/Artifact/ArtifactWriter.h"
+#include "sandwich/Calibration/Calibration.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Compiler/Lowering.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
@@ -76,6 +77,8 @@ private:
   void forgetUnusedTiles();
   void forgetUnusedIntegers();
   Status assignTeams();
+  Status checkCalibration();
+  Status calibrateText();
   Status writeText(const std::string &text);
   Status writeModule();
 
@@ -87,6 +90,8 @@ private:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   ManifestBuilder manifest;
+  /// Empty without a text for calibration.
+  ChannelImportance importance;
 };
 
 } // namespace
@@ -393,6 +398,56 @@ Status Compilation::assignTeams() {
   return {};
 }
 
+/// Whether some matrix is rounded to integers, for which alone a text is of
+/// use.
+Status Compilation::checkCalibration() {
+  bool hasIntegers = false;
+  for (Operation *matrix : findWeights(*module, lm::WeightRole::Matrix)) {
+    auto weight = cast<lm::WeightOp>(matrix);
+    const StorageFormat storage = weight.getStorageFormat();
+    if (!storage.isQuantized())
+      continue;
+    hasIntegers = true;
+    const auto layers = static_cast<int64_t>(weight.getLayers().value_or(1));
+    for (auto source : weight.getSources().getAsRange<StringAttr>())
+      for (int64_t layer = 0; layer < layers; ++layer) {
+        const TensorView *tensor =
+            checkpoint.find(numberLayer(source.str(), layer));
+        if (tensor && !hasGroupsOf(*tensor, storage))
+          return {};
+      }
+  }
+  if (!hasIntegers)
+    return makeError("a text for calibration is for weights of integers; give "
+                     "--dtype=int8 or --dtype=int4, or leave it out");
+  return makeError(options.modelFolder,
+                   ": has matrices of integers, which are taken as they are, "
+                   "so that there is nothing to round; leave out the text for "
+                   "calibration");
+}
+
+/// Lets the text for calibration say which channels matter.
+Status Compilation::calibrateText() {
+  const std::string &path = *options.calibrationText;
+  SANDWICH_RETURN_IF_ERROR(progress("calibrating", 0));
+  SANDWICH_ASSIGN_OR_RETURN(const Tokenizer tokenizer,
+                            readTokenizer(checkpoint));
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                            readTextTokens(path, tokenizer));
+  SANDWICH_ASSIGN_OR_RETURN(const int64_t context,
+                            contextOf(options, checkpoint.config()));
+  const auto most =
+      static_cast<size_t>(std::min(options.calibrationTokens, context));
+  tokens.resize(std::min(tokens.size(), most));
+  Result<ChannelImportance> calibrated =
+      calibrate(checkpoint, tokens,
+                [&](double done) { return progress("calibrating", done); });
+  if (!calibrated)
+    return calibrated.error();
+  importance = *std::move(calibrated);
+  return {};
+}
+
 Status Compilation::run(TuningSummary *summary) {
   if (options.inputIR) {
     SANDWICH_ASSIGN_OR_RETURN(module,
@@ -420,6 +475,10 @@ Status Compilation::run(TuningSummary *summary) {
     return status.error().inContext(*options.inputIR);
   if (options.emit == Emit::ModelIR)
     return writeModule();
+  if (options.calibrationText) {
+    SANDWICH_RETURN_IF_ERROR(checkCalibration());
+    SANDWICH_RETURN_IF_ERROR(calibrateText());
+  }
 
   if (options.tune != Tune::None)
     SANDWICH_RETURN_IF_ERROR(tuneModule(*module, options, target,
@@ -489,7 +548,7 @@ Status Compilation::run(TuningSummary *summary) {
                             emitCode(*code, target, CodeKind::Object));
   SANDWICH_ASSIGN_OR_RETURN(std::string sharedObject, linkSharedObject(object));
   return assembleArtifact(std::move(*writer), manifest.build(), *loops,
-                          checkpoint, sharedObject, progress);
+                          checkpoint, importance, sharedObject, progress);
 }
 
 Result<int64_t> sandwich::contextOf(const CompileOptions &options,
@@ -569,17 +628,6 @@ Status sandwich::checkElementTypes(const CompileOptions &options) {
   return {};
 }
 
-/// The tokenizer of `checkpoint`, which has one.
-static Result<Tokenizer> readTokenizer(const Checkpoint &checkpoint) {
-  const CompanionText &tokenizer = *checkpoint.tokenizer();
-  const std::optional<CompanionText> &config = checkpoint.tokenizerConfig();
-  if (!tokenizer.text)
-    return Tokenizer::fromFiles(
-        tokenizer.path, config ? std::optional(config->path) : std::nullopt);
-  Result<Tokenizer> read = Tokenizer::fromText(*tokenizer.text, config->text);
-  return read ? read : read.error().inContext(tokenizer.path);
-}
-
 Status sandwich::compile(const CompileOptions &options,
                          const CompileProgress &progress,
                          TuningSummary *summary) {
@@ -596,6 +644,11 @@ Status sandwich::compile(const CompileOptions &options,
                      phase::maxStepRows, " tokens, not ", options.maxTokens);
   if (options.tune != Tune::None && !options.schedules)
     return makeError("tuning needs a file for the schedules");
+  if (options.calibrationText && options.emit != Emit::Artifact)
+    return makeError("a text for calibration is for artifacts");
+  if (options.calibrationTokens < 1)
+    return makeError("a text for calibration must have tokens, not ",
+                     options.calibrationTokens);
   if (options.tuningSeconds && !(*options.tuningSeconds > 0))
     return makeError("the budget for tuning must be positive, not ",
                      *options.tuningSeconds, " seconds");
@@ -613,6 +666,9 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("models that embed or classify run in one process and one "
                      "phase; give --threads instead of --tensor-parallel and "
                      "--plan");
+  if (options.calibrationText && config.encodes())
+    return makeError("models that embed or classify are not calibrated; leave "
+                     "out the text for calibration");
   SANDWICH_ASSIGN_OR_RETURN(const int64_t context, contextOf(options, config));
   if (!options.contextLength && config.slidingWindow)
     llvm::errs() << "warning: " << options.modelFolder << ": the context is "

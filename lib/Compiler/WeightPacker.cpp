@@ -29,19 +29,25 @@ struct RowSource {
   const std::string *name = nullptr, *nameInFile = nullptr;
   /// Number of its first element in the tensor.
   int64_t element = 0;
+  /// Of its columns, the rank's first one first; empty where they are alike.
+  std::span<const float> importance = {};
 };
 
 /// The checkpoint's tensors that make up one slice of a rank's weight.
 class Slice {
 public:
   Slice(const PackedWeight &weight, int64_t rank, const Checkpoint &checkpoint,
-        int64_t layer)
+        const ChannelImportance &channelImportance, int64_t layer)
       : weight(weight), rank(rank), checkpoint(checkpoint) {
     for (const std::string &source : weight.sources)
       names.push_back(numberLayer(source, layer));
     for (const std::string &name : names) {
       tensors.push_back(checkpoint.find(name));
       namesInFile.push_back(checkpoint.nameInFile(name));
+      auto found = channelImportance.find(name);
+      importance.push_back(found == channelImportance.end()
+                               ? std::span<const float>()
+                               : std::span(found->second));
     }
   }
 
@@ -118,8 +124,11 @@ private:
     int64_t column = weight.shard == WeightShard::Columns
                          ? rank * (columns / weight.ranks)
                          : 0;
-    return {tensors[index], &names[index], &namesInFile[index],
-            row * columns + column};
+    RowSource source = {tensors[index], &names[index], &namesInFile[index],
+                        row * columns + column};
+    if (!importance[index].empty())
+      source.importance = importance[index].subspan(column);
+    return source;
   }
 
   const PackedWeight &weight;
@@ -127,6 +136,7 @@ private:
   const Checkpoint &checkpoint;
   std::vector<std::string> names, namesInFile;
   std::vector<const TensorView *> tensors;
+  std::vector<std::span<const float>> importance;
 };
 
 /// Rows `first` on of `slice`, zeros where it has none.
@@ -218,8 +228,11 @@ private:
           SANDWICH_ASSIGN_OR_RETURN(
               scales[row], slice.readGroup(sources[row], begin, numbersOfRow));
         } else {
-          Result<GroupScale> scale =
-              quantizeGroup(storage, values, numbersOfRow);
+          Result<GroupScale> scale = quantizeGroup(
+              storage, values, numbersOfRow,
+              sources[row].importance.empty()
+                  ? std::span<const float>()
+                  : sources[row].importance.subspan(begin, group));
           if (!scale)
             return slice.explain(scale.error(),
                                  first + static_cast<int64_t>(row));
@@ -381,12 +394,14 @@ double RoundingSums::relativeError() const {
 }
 
 Status sandwich::packWeight(const PackedWeight &weight, int64_t rank,
-                            const Checkpoint &checkpoint, const ByteSink &sink,
+                            const Checkpoint &checkpoint,
+                            const ChannelImportance &importance,
+                            const ByteSink &sink,
                             std::span<RoundingSums> rounding) {
   const int64_t layers = weight.layers.value_or(1);
   assert(static_cast<int64_t>(rounding.size()) == layers);
   for (int64_t layer = 0; layer < layers; ++layer) {
-    Slice slice(weight, rank, checkpoint, layer);
+    Slice slice(weight, rank, checkpoint, importance, layer);
     SANDWICH_RETURN_IF_ERROR(slice.check());
     SANDWICH_RETURN_IF_ERROR(packSlice(weight, slice, sink, rounding[layer]));
   }

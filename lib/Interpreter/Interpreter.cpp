@@ -8,15 +8,21 @@
 
 #include "sandwich/Interpreter/Interpreter.h"
 
+#include "Products.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 using namespace mlir;
 using namespace sandwich;
@@ -57,6 +63,54 @@ static void roundHeads(MutableArrayRef<double> channels, lm::KVCacheType type) {
   }
 }
 
+namespace {
+
+/// Keys and values of a head at some positions.
+class ContextOfHead {
+public:
+  using Entry = std::array<std::vector<double>, 2>;
+
+  /// Of channels `first` on of `entries`.
+  ContextOfHead(ArrayRef<const Entry *> entries, int64_t first, int64_t headDim)
+      : positions(static_cast<int64_t>(entries.size())), headDim(headDim),
+        keys(positions * headDim), values(positions * headDim) {
+    for (int64_t p = 0; p < positions; ++p)
+      for (int64_t c = 0; c < headDim; ++c) {
+        keys[c * positions + p] = (*entries[p])[0][first + c];
+        values[p * headDim + c] = (*entries[p])[1][first + c];
+      }
+  }
+
+  /// Adds to `result` what `query` attends to among the first `attended`
+  /// positions.
+  void attend(int64_t attended, double scale, std::span<const double> query,
+              std::span<double> result) const {
+    std::vector<double> weights(attended);
+    for (int64_t c = 0; c < headDim; ++c) {
+      const double factor = scale * query[c];
+      const double *channel = keys.data() + c * positions;
+      for (int64_t p = 0; p < attended; ++p)
+        weights[p] += factor * channel[p];
+    }
+    const double largest = *std::ranges::max_element(weights);
+    double total = 0;
+    for (double &weight : weights)
+      total += weight = std::exp(weight - largest);
+    for (int64_t p = 0; p < attended; ++p) {
+      const double weight = weights[p] / total;
+      for (int64_t c = 0; c < headDim; ++c)
+        result[c] += weight * values[p * headDim + c];
+    }
+  }
+
+private:
+  const int64_t positions, headDim;
+  /// [channel][position], and [position][channel].
+  std::vector<double> keys, values;
+};
+
+} // namespace
+
 static int64_t channelsOf(Value value) {
   return cast<ShapedType>(value.getType()).getDimSize(1);
 }
@@ -96,7 +150,8 @@ private:
   ArrayRef<int32_t> indices(Value value) const { return integers.at(value); }
   int64_t layerOf(Value layer) const { return layer ? numbers.at(layer) : 0; }
 
-  /// Gives the result of `op` what `compute` says of each row and channel.
+  /// Gives the result of `op` what `compute` says of each row and channel,
+  /// called by several threads.
   template <typename Op>
   LogicalResult
   setResult(Op op, int64_t rows,
@@ -107,6 +162,18 @@ private:
   setResult(Op op, Value like,
             function_ref<double(int64_t row, int64_t channel)> compute) {
     return setResult(op, matrix(like).rows, compute);
+  }
+
+  /// Gives the result of `op` `computed`, rounded to its elements.
+  template <typename Op> LogicalResult setResult(Op op, Matrix computed) {
+    const auto values = std::make_shared<const Matrix>(std::move(computed));
+    if (getElementTypeOrSelf(op.getResult().getType()).isF32()) {
+      matrices[op.getResult()] = values;
+      return success();
+    }
+    return setResult(op, values->rows, [&](int64_t row, int64_t channel) {
+      return values->at(row, channel);
+    });
   }
 
   /// Whether `index` is one of `count`.
@@ -133,9 +200,14 @@ LogicalResult Evaluation::setResult(
   Value result = op.getResult();
   Type element = getElementTypeOrSelf(result);
   auto computed = std::make_shared<Matrix>(rows, channelsOf(result));
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t channel = 0; channel < computed->channels; ++channel)
-      computed->at(row, channel) = roundTo(compute(row, channel), element);
+  tbb::parallel_for(
+      tbb::blocked_range<int64_t>(0, rows),
+      [&](const tbb::blocked_range<int64_t> &range) {
+        for (int64_t row = range.begin(); row < range.end(); ++row)
+          for (int64_t channel = 0; channel < computed->channels; ++channel)
+            computed->at(row, channel) =
+                roundTo(compute(row, channel), element);
+      });
   matrices[result] = std::move(computed);
   return success();
 }
@@ -195,34 +267,29 @@ LogicalResult Evaluation::evaluate(lm::AttentionOp op) {
                << p << ", which was not written to the cache";
       context.push_back(&found->second);
     }
-    for (int64_t token = 0; token < tokens; ++token) {
-      const int64_t row = firstToken + token;
+    if (tokens < 1)
+      continue;
+    for (int64_t row : {firstToken, firstToken + tokens - 1})
       if (failed(verifyIndex(op, "token", row, query.rows)))
         return failure();
-      const int64_t attended =
-          firstPosition + (op.getBidirectional() ? tokens : token + 1);
-      for (int64_t head = 0; head < shape.cacheHeads * shape.group; ++head) {
-        const int64_t first = head * headDim,
-                      firstOfCache = head / shape.group * headDim;
-        std::vector<double> weights(attended);
-        for (int64_t p = 0; p < attended; ++p)
-          for (int64_t c = 0; c < headDim; ++c)
-            weights[p] += scale * query.at(row, first + c) *
-                          (*context[p])[0][firstOfCache + c];
-        const double largest = *std::ranges::max_element(weights);
-        double total = 0;
-        for (double &weight : weights)
-          total += weight = std::exp(weight - largest);
-        for (int64_t p = 0; p < attended; ++p)
-          for (int64_t c = 0; c < headDim; ++c)
-            result.at(row, first + c) +=
-                weights[p] / total * (*context[p])[1][firstOfCache + c];
+    tbb::parallel_for(int64_t(0), shape.cacheHeads, [&](int64_t cacheHead) {
+      // Channels of a position lie together, and positions of a channel.
+      const ContextOfHead head(context, cacheHead * headDim, headDim);
+      for (int64_t token = 0; token < tokens; ++token) {
+        const int64_t attended =
+            firstPosition + (op.getBidirectional() ? tokens : token + 1);
+        for (int64_t first = cacheHead * shape.group * headDim,
+                     end = first + shape.group * headDim;
+             first < end; first += headDim) {
+          const int64_t begin = (firstToken + token) * query.channels + first;
+          head.attend(attended, scale,
+                      std::span(query.values).subspan(begin, headDim),
+                      std::span(result.values).subspan(begin, headDim));
+        }
       }
-    }
+    });
   }
-  return setResult(op, op.getQuery(), [&](int64_t row, int64_t channel) {
-    return result.at(row, channel);
-  });
+  return setResult(op, std::move(result));
 }
 
 LogicalResult Evaluation::evaluate(lm::EmbedOp op) {
@@ -307,12 +374,17 @@ LogicalResult Evaluation::evaluate(lm::LinearOp op) {
   if (failed(bias))
     return failure();
   const Matrix &input = matrix(op.getInput());
-  return setResult(op, op.getInput(), [&](int64_t row, int64_t channel) {
-    double sum = *bias ? (**bias)[channel] : 0;
-    for (int64_t k = 0; k < input.channels; ++k)
-      sum += input.at(row, k) * (**weight)[channel * input.channels + k];
-    return sum;
-  });
+  if (interpreter.options.observeMatmul)
+    interpreter.options.observeMatmul(
+        lm::lookupWeight(interpreter.symbols, op, op.getWeightAttr()), layer,
+        input);
+  Matrix sums(input.rows, channelsOf(op.getResult()));
+  if (*bias)
+    for (int64_t row = 0; row < sums.rows; ++row)
+      for (int64_t channel = 0; channel < sums.channels; ++channel)
+        sums.at(row, channel) = (**bias)[channel];
+  addProduct(input, **weight, sums);
+  return setResult(op, std::move(sums));
 }
 
 LogicalResult Evaluation::evaluate(lm::L2NormalizeOp op) {
@@ -520,12 +592,14 @@ FailureOr<Interpreter::Elements> Interpreter::elementsOf(Operation *user,
     return user->emitOpError("names no weight: ") << name;
   if (weight.getShardAttr())
     return weight.emitOpError("is a shard: the interpreter is of one rank");
-  Elements &elements = weights[{weight, layer}];
-  if (elements)
-    return elements;
+  const std::pair key(weight.getOperation(), layer);
+  if (auto known = weights.find(key); known != weights.end())
+    return known->second;
   Result<std::vector<float>> read = readWeight(weight, layer);
   if (!read)
     return weight.emitOpError(read.error().message);
-  elements = std::make_shared<const std::vector<float>>(std::move(*read));
+  auto elements = std::make_shared<const std::vector<float>>(std::move(*read));
+  if (options.keepsWeights)
+    weights[key] = elements;
   return elements;
 }

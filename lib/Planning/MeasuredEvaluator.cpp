@@ -170,6 +170,8 @@ Result<std::string> MeasuredEvaluator::artifactFor(const PlanCores &cores) {
   compilation.emit = Emit::Artifact;
   compilation.output = path;
   compilation.tuningReport.reset();
+  // Which does not change how long anything takes.
+  compilation.calibrationText.reset();
   compilation.plan = cores;
   compilation.tensorParallel = static_cast<int64_t>(wanted.processes);
   compilation.threads = static_cast<int64_t>(wanted.prefillCores);

@@ -64,47 +64,82 @@ static float usableScale(float scale) {
   return std::isfinite(1 / scale) ? scale : 0;
 }
 
+/// The sum of squared errors, each times its weight if there are any.
 template <typename Numbers>
 static double squaredError(const Rounding &rounding, const Numbers &numbers,
-                           std::span<const float> values) {
+                           std::span<const float> values,
+                           std::span<const double> weights) {
   const float inverse = rounding.inverse();
-  double sum = 0;
-  for (float value : values) {
+  auto squareAt = [&](size_t i) {
+    const float value = values[i];
     const float number = numbers.round((value - rounding.base) * inverse);
     const float error = value - rounding.base - rounding.scale * number;
-    sum += static_cast<double>(error) * error;
-  }
+    return static_cast<double>(error) * error;
+  };
+  double sum = 0;
+  if (weights.empty())
+    for (size_t i = 0; i < values.size(); ++i)
+      sum += squareAt(i);
+  else
+    for (size_t i = 0; i < values.size(); ++i)
+      sum += squareAt(i) * weights[i];
   return sum;
 }
 
+/// `importance` over its largest number; nothing where all are equal.
+static std::vector<double> weighErrors(std::span<const float> importance) {
+  if (importance.empty())
+    return {};
+  const auto [least, largest] = std::ranges::minmax(importance);
+  if (least == largest)
+    return {};
+  std::vector<double> weights(importance.size());
+  std::ranges::transform(importance, weights.begin(),
+                         [largest = static_cast<double>(largest)](float each) {
+                           return each / largest;
+                         });
+  return weights;
+}
+
+/// How often the best rounding is fitted to its own numbers: they change with
+/// it, but after a few times hardly.
+static constexpr int fits = 4;
+
 /// The rounding with the least error of those that `makeRounding` makes for
-/// `shares` of a group's range; nothing if the values are too large for all.
-template <typename Numbers, typename MakeRounding>
+/// `shares` of a group's range and, where errors have weights, of those that
+/// `fit` makes of the best; nothing if the values are too large for all.
+template <typename Numbers, typename MakeRounding, typename Fit>
 static std::optional<Rounding>
 findBest(const Numbers &numbers, std::span<const float> shares,
-         std::span<const float> values, MakeRounding makeRounding) {
+         std::span<const float> values, std::span<const double> weights,
+         MakeRounding makeRounding, Fit fit) {
   std::optional<Rounding> best;
   double least = std::numeric_limits<double>::infinity();
-  for (float share : shares) {
-    const Rounding rounding = makeRounding(share);
-    const double error = squaredError(rounding, numbers, values);
-    if (error < least) {
+  auto tryRounding = [&](const Rounding &rounding) {
+    const double error = squaredError(rounding, numbers, values, weights);
+    const bool isBetter = error < least;
+    if (isBetter) {
       least = error;
       best = rounding;
     }
-  }
+    return isBetter;
+  };
+  for (float share : shares)
+    tryRounding(makeRounding(share));
+  // The range says little of the few values that count.
+  if (!weights.empty() && best)
+    for (int i = 0; i < fits && tryRounding(fit(*best)); ++i)
+      ;
   return best;
 }
 
-/// Rounds `values` by the best of what `makeRounding` makes for `shares`, to
-/// `numbers`, which are stored in `stored`.
-template <typename Numbers, typename MakeRounding>
-static Result<Rounding>
-roundGroup(ScaleFormat scale, const Numbers &numbers,
-           std::span<const float> shares, std::span<const float> values,
-           std::span<uint8_t> stored, MakeRounding makeRounding) {
-  const std::optional<Rounding> best =
-      findBest(numbers, shares, values, makeRounding);
+/// Rounds `values` by `best`, if there is one, to `numbers`, which are stored
+/// in `stored`.
+template <typename Numbers>
+static Result<Rounding> roundGroup(ScaleFormat scale, const Numbers &numbers,
+                                   const std::optional<Rounding> &best,
+                                   std::span<const float> values,
+                                   std::span<uint8_t> stored) {
   if (!best) {
     const auto [low, high] = std::ranges::minmax(values);
     return makeError("values from ", low, " to ", high,
@@ -117,8 +152,37 @@ roundGroup(ScaleFormat scale, const Numbers &numbers,
   return *best;
 }
 
+/// The line through the values at the numbers that `rounding` gives them, with
+/// the least squared error, each times its weight: through 0 at `middle`, or
+/// anywhere.
+static Rounding fitLine(const Rounding &rounding, const Integers &numbers,
+                        std::optional<float> middle,
+                        std::span<const float> values,
+                        std::span<const double> weights) {
+  double count = 0, n = 0, x = 0, nn = 0, nx = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double number =
+        numbers.round((values[i] - rounding.base) * rounding.inverse()) -
+        middle.value_or(0);
+    count += weights[i];
+    n += weights[i] * number;
+    x += weights[i] * values[i];
+    nn += weights[i] * number * number;
+    nx += weights[i] * number * values[i];
+  }
+  if (middle) {
+    const double scale = nn > 0 ? nx / nn : 0;
+    return {static_cast<float>(scale), static_cast<float>(-*middle * scale)};
+  }
+  const double spread = count * nn - n * n;
+  const double scale = spread > 0 ? (count * nx - n * x) / spread : 0;
+  return {static_cast<float>(scale),
+          static_cast<float>((x - scale * n) / count)};
+}
+
 static Result<GroupScale> quantizeIntegers(const StorageFormat &format,
                                            std::span<const float> values,
+                                           std::span<const double> weights,
                                            std::span<uint8_t> stored) {
   const auto most = static_cast<float>((int64_t(1) << format.bits()) - 1);
   const auto middle = static_cast<float>(format.storedZero());
@@ -139,6 +203,15 @@ static Result<GroupScale> quantizeIntegers(const StorageFormat &format,
         usableScale(roundToScale(format.scale, extreme * share / -middle));
     return {scale, -middle * scale};
   };
+  const Integers numbers{most};
+  auto fit = [&](const Rounding &rounding) -> Rounding {
+    const Rounding line = fitLine(
+        rounding, numbers, hasMinimum ? std::nullopt : std::optional(middle),
+        values, weights);
+    const float scale = usableScale(roundToScale(format.scale, line.scale));
+    return {scale, hasMinimum ? roundToScale(format.scale, line.base)
+                              : -middle * scale};
+  };
   // Where a few values stand out, the others gain more by a finer scale than
   // these lose. One that does without that number needs more than the range.
   constexpr size_t tried = 24;
@@ -150,14 +223,17 @@ static Result<GroupScale> quantizeIntegers(const StorageFormat &format,
     shares[i + 1] = mostShare - (mostShare - leastShare) *
                                     static_cast<float>(i) /
                                     static_cast<float>(tried);
-  SANDWICH_ASSIGN_OR_RETURN(const Rounding rounding,
-                            roundGroup(format.scale, Integers{most}, shares,
-                                       values, stored, makeRounding));
+  SANDWICH_ASSIGN_OR_RETURN(
+      const Rounding rounding,
+      roundGroup(format.scale, numbers,
+                 findBest(numbers, shares, values, weights, makeRounding, fit),
+                 values, stored));
   return GroupScale{rounding.scale, hasMinimum ? rounding.base : 0};
 }
 
 static Result<GroupScale> quantizeFloats(const StorageFormat &format,
                                          std::span<const float> values,
+                                         std::span<const double> weights,
                                          std::span<uint8_t> stored) {
   const auto [low, high] = std::ranges::minmax(values);
   const float largest = std::max(-low, high);
@@ -166,6 +242,7 @@ static Result<GroupScale> quantizeFloats(const StorageFormat &format,
                 roundToScale(format.scale, largest / largestFloat8 * share)),
             0};
   };
+  auto keep = [](const Rounding &rounding) { return rounding; };
   // The largest value becomes each of the numbers with the largest exponent in
   // turn. A finer scale would only cut it off, as errors are a share of each
   // value, and twice a scale rounds to the same values but for the smallest.
@@ -176,19 +253,26 @@ static Result<GroupScale> quantizeFloats(const StorageFormat &format,
                                            448.0f / 320,
                                            448.0f / 288,
                                            448.0f / 256};
-  SANDWICH_ASSIGN_OR_RETURN(const Rounding rounding,
-                            roundGroup(format.scale, Floats8(), shares, values,
-                                       stored, makeRounding));
+  const Floats8 numbers;
+  SANDWICH_ASSIGN_OR_RETURN(
+      const Rounding rounding,
+      roundGroup(format.scale, numbers,
+                 findBest(numbers, shares, values, weights, makeRounding, keep),
+                 values, stored));
   return GroupScale{rounding.scale};
 }
 
 Result<GroupScale> sandwich::quantizeGroup(const StorageFormat &format,
                                            std::span<const float> values,
-                                           std::span<uint8_t> numbers) {
+                                           std::span<uint8_t> numbers,
+                                           std::span<const float> importance) {
   assert(format.isQuantized() && values.size() == numbers.size() &&
          !values.empty());
-  return format.hasIntegers() ? quantizeIntegers(format, values, numbers)
-                              : quantizeFloats(format, values, numbers);
+  assert(importance.empty() || importance.size() == values.size());
+  const std::vector<double> weights = weighErrors(importance);
+  return format.hasIntegers()
+             ? quantizeIntegers(format, values, weights, numbers)
+             : quantizeFloats(format, values, weights, numbers);
 }
 
 void sandwich::dequantizeGroup(const StorageFormat &format,

@@ -134,6 +134,18 @@ void CommandLine::declareCompilation() {
                  "fp8 are multiplied as floats with either")
       ->check(CLI::IsMember({"int8", "float"}))
       ->capture_default_str();
+  app.add_option("--calibration-text", options.calibrationText,
+                 "Text, UTF-8, as the model will read it: rounding to integers "
+                 "spares the channels of weights that are multiplied with "
+                 "large inputs when the model, in floats, reads its first "
+                 "tokens (docs/RationaleQuantization.md)")
+      ->type_name("FILE");
+  app.add_option("--calibration-tokens", options.calibrationTokens,
+                 "Tokens of it that are read, at most the context")
+      ->check(CLI::Range(1, SANDWICH_MAX_STEP_TOKENS))
+      ->type_name("N")
+      ->capture_default_str()
+      ->needs("--calibration-text");
   app.add_option("--kv-dtype", options.kvDtype,
                  "Element type of the KV cache; bf16 has the range of f32, f16 "
                  "is 8 times as precise but infinite beyond 65504 and zero "
@@ -400,7 +412,7 @@ void CommandLine::checkPlanning() const {
           "--plan", "--deterministic", "--max-tokens-per-step", "--emit",
           "--ir", "--tune", "--schedules", "--strategy", "--tuning-window",
           "--reuse-threshold", "--tuning-seconds", "--tuning-report",
-          "--loop-passes"})
+          "--loop-passes", "--calibration-text"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--plan-only");
   const bool isGoodput = arguments.plan.objective == PlanObjective::Goodput;
@@ -435,8 +447,11 @@ void CommandLine::checkTuning() const {
 }
 
 void CommandLine::checkOutput() const {
-  if (arguments.compile.emit != Emit::Artifact)
+  if (arguments.compile.emit != Emit::Artifact) {
+    if (isGiven("--calibration-text"))
+      throw CLI::RequiresError("--calibration-text", "--emit=artifact");
     return;
+  }
   if (arguments.compile.output.empty() && !arguments.planOnly)
     throw CLI::RequiredError("--output");
   if (arguments.compile.output == "-")
@@ -513,6 +528,7 @@ static std::vector<std::string> listInputs(const Arguments &arguments) {
   if (options.tune == Tune::None)
     addGiven(inputs, options.schedules);
   addGiven(inputs, arguments.compile.machineParameters);
+  addGiven(inputs, arguments.compile.calibrationText);
   if (arguments.planName != "auto")
     addGiven(inputs, arguments.planName);
   if (topology != "host" && !topology.starts_with(syntheticPrefix))

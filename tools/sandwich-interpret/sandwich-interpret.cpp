@@ -13,12 +13,13 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Calibration/Calibration.h"
+#include "sandwich/Calibration/CheckpointWeights.h"
 #include "sandwich/Frontend/Checkpoint.h"
-#include "sandwich/Frontend/IntegerGroups.h"
 #include "sandwich/Interpreter/Interpreter.h"
 #include "sandwich/Pipelines/Pipelines.h"
-#include "sandwich/Quantization/Quantizer.h"
 #include "sandwich/Support/File.h"
+#include "sandwich/Support/Json.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -28,8 +29,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-
-#include <bit>
 
 using namespace mlir;
 using namespace sandwich;
@@ -53,67 +52,21 @@ static llvm::cl::opt<std::string>
                llvm::cl::desc("The file to write: little-endian float32 "
                               "numbers, [tokens, vocabulary]"));
 
-/// The weight's sources in `checkpoint`, one below the other, in its elements.
-static Result<std::vector<float>>
-readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
-  if (weight.getInterleave())
-    return makeError("interleaves its sources: that is no model IR");
-  std::vector<float> elements;
-  for (auto source : weight.getSources().getAsRange<StringAttr>()) {
-    const std::string name = numberLayer(source.str(), layer);
-    const TensorView *tensor = checkpoint.find(name);
-    if (!tensor)
-      return makeError("is made from ", name,
-                       ", which is not in the checkpoint");
-    if (!tensor->integers && !isUsableElementType(tensor->elementType))
-      return makeError("is made from ", name,
-                       ", whose elements are no F32, F16 or BF16");
-    if (tensor->shape.size() !=
-            static_cast<size_t>(weight.getTensorType().getRank()) ||
-        (tensor->shape.size() == 2 &&
-         tensor->shape[1] != weight.getTensorType().getDimSize(1)))
-      return makeError("is made from ", name, ", which has another shape");
-    const size_t first = elements.size();
-    // One or two dimensions, as the weight.
-    const auto rows = static_cast<size_t>(tensor->shape.front());
-    elements.resize(first +
-                    (tensor->shape.size() == 1 ? 1 : tensor->shape[1]) * rows);
-    const auto part = std::span(elements).subspan(first);
-    if (weight.getStorage())
-      SANDWICH_RETURN_IF_ERROR(
-          readRounded(name, *tensor, weight.getStorageFormat(), part));
-    else
-      readElements(*tensor, 0, part);
-  }
-  if (static_cast<int64_t>(elements.size()) !=
-      weight.getTensorType().getNumElements())
-    return makeError("has ", weight.getTensorType().getNumElements(),
-                     " elements, its sources ", elements.size());
-  if (weight.getTensorType().getElementType().isBF16()) {
-    std::vector<uint16_t> rounded(elements.size());
-    roundToBFloat16(elements, rounded);
-    for (auto [element, bits] : llvm::zip_equal(elements, rounded))
-      element = std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-  }
-  return elements;
-}
+static llvm::cl::opt<std::string> meanSquaresPath(
+    "mean-squares",
+    llvm::cl::desc("A file of JSON to write as well: by which mean squares of "
+                   "its channels --calibration-text of sandwich-compile would "
+                   "weigh errors in each tensor"));
 
-/// The step of `count` tokens from number `first` on of one sequence, whose
-/// blocks lie in order.
-static InterpreterStep makeStep(ArrayRef<int32_t> tokens, int32_t first) {
-  InterpreterStep step;
-  const auto count = static_cast<int32_t>(tokens.size());
-  step.tokenIds.assign(tokens.begin(), tokens.end());
-  for (int32_t token = 0; token < count; ++token) {
-    step.positions.push_back(first + token);
-    step.cacheSlots.push_back(first + token);
-    step.logitRows.push_back(token);
-  }
-  step.segments = {0, count, first, 0};
-  constexpr int32_t blockTokens = lm::KVCacheType::blockTokens;
-  for (int32_t block = 0; block * blockTokens < first + count; ++block)
-    step.blockTables.push_back(block);
-  return step;
+/// Writes what calibrating `checkpoint` by the tokens finds.
+static Status writeMeanSquares(const Checkpoint &checkpoint) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      const ChannelImportance importance,
+      calibrate(checkpoint, std::span<const int32_t>(tokenIds), {}));
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
+                            PendingFile::create(meanSquaresPath));
+  SANDWICH_RETURN_IF_ERROR(file.write(Json(importance).dump()));
+  return file.commit();
 }
 
 /// Writes the logits of `module`, which is verified. Errors of the module were
@@ -133,7 +86,7 @@ static Status writeLogits(ModuleOp module, const Checkpoint &checkpoint) {
     if (!phase)
       return makeError(modelPath.getValue(), ": has no phase ", name.str());
     FailureOr<Matrix> logits =
-        interpreter.run(phase, makeStep(rest.take_front(count), first));
+        interpreter.run(phase, makeSequenceStep(rest.take_front(count), first));
     if (failed(logits))
       return makeError("");
     const std::vector<float> narrow(logits->values.begin(),
@@ -177,5 +130,7 @@ int main(int argc, char **argv) {
   if (!checkpoint)
     return fail(checkpoint.error().message);
   Status status = writeLogits(*module, *checkpoint);
+  if (status && !meanSquaresPath.empty())
+    status = writeMeanSquares(*checkpoint);
   return status ? EXIT_SUCCESS : fail(status.error().message);
 }

@@ -9,6 +9,7 @@
 #include "sandwich/Compiler/WeightPacker.h"
 #include "Frontend/TestFiles.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -41,6 +42,7 @@ protected:
     tensors.add("q", "F32", {4, 8}, bytesOf(numbers(32, 0)));
     tensors.add("k", "F32", {4, 8}, bytesOf(numbers(32, 100)));
     tensors.add("b", "F32", {4}, bytesOf(numbers(4, 0)));
+    tensors.add("wide", "F32", {4, 64}, bytesOf(waves(256)));
     tensors.add("large", "F32", {1, 2}, bytesOf(Floats{1, 3.4e38f}));
     tensors.add("nan", "F32", {1, 2}, bytesOf(Floats{std::nanf(""), 1}));
     folder.write("config.json", config.dump());
@@ -53,6 +55,13 @@ protected:
   static std::vector<float> numbers(size_t count, float first) {
     std::vector<float> values(count);
     std::iota(values.begin(), values.end(), first);
+    return values;
+  }
+
+  static std::vector<float> waves(size_t count) {
+    std::vector<float> values(count);
+    for (size_t i = 0; i < count; ++i)
+      values[i] = static_cast<float>(std::sin(static_cast<double>(i * i)));
     return values;
   }
 
@@ -73,7 +82,7 @@ protected:
     std::vector<float> packed;
     RoundingSums rounding;
     Status status =
-        packWeight(weight, rank, *checkpoint,
+        packWeight(weight, rank, *checkpoint, {},
                    [&](std::span<const std::byte> bytes) {
                      auto *elements =
                          reinterpret_cast<const float *>(bytes.data());
@@ -122,7 +131,7 @@ TEST_F(WeightPackerTest, RefusesNumbersThatTheArtifactCannotHold) {
     weight.sliceBytes = weight.layerStride = bf16 ? 4 : 8;
     RoundingSums rounding;
     Status status = packWeight(
-        weight, 0, *checkpoint,
+        weight, 0, *checkpoint, {},
         [](std::span<const std::byte>) { return Status(); }, {&rounding, 1});
     return status ? "" : status.error().message;
   };
@@ -135,6 +144,53 @@ TEST_F(WeightPackerTest, RefusesNumbersThatTheArtifactCannotHold) {
     EXPECT_EQ(refusal("nan", bf16), path +
                                         ": tensor \"nan\": element [0, 0] is "
                                         "NaN; weights must be finite");
+}
+
+TEST_F(WeightPackerTest, RoundsWhatARankHasByItsImportance) {
+  PackedWeight weight;
+  weight.sources = {"wide"};
+  weight.shape = {4, 32};
+  weight.storage = *StorageFormat::parse("int4-g32-f16");
+  weight.shard = WeightShard::Columns;
+  weight.ranks = 2;
+  weight.packing = Packing{.panel = 4, .tile = 4, .kStep = 4, .kPack = 4};
+  weight.sliceBytes = weight.layerStride = weightBytes(weight.storage, 4, 32);
+  Floats importance = numbers(64, 1);
+  std::ranges::reverse(importance);
+  const Floats values = waves(256);
+  RoundingSums sums;
+  double squaredErrors = 0, squares = 0;
+  for (int64_t rank : {0, 1}) {
+    std::vector<std::byte> packed;
+    const Status status =
+        packWeight(weight, rank, *checkpoint, {{"wide", importance}},
+                   [&](std::span<const std::byte> bytes) {
+                     packed.insert(packed.end(), bytes.begin(), bytes.end());
+                     return Status();
+                   },
+                   {&sums, 1});
+    ASSERT_TRUE(status) << status.error().message;
+    std::vector<uint8_t> stored(4 * 32);
+    std::vector<GroupScale> scales(4);
+    Floats rounded(32);
+    for (int64_t row = 0; row < 4; ++row) {
+      const auto part = std::span(values).subspan(row * 64 + rank * 32, 32);
+      const auto numbersOfRow = std::span(stored).subspan(row * 32, 32);
+      scales[row] =
+          *quantizeGroup(weight.storage, part, numbersOfRow,
+                         std::span(importance).subspan(rank * 32, 32));
+      dequantizeGroup(weight.storage, scales[row], numbersOfRow, rounded);
+      for (size_t i = 0; i < part.size(); ++i) {
+        squaredErrors += std::pow(rounded[i] - part[i], 2);
+        squares += std::pow(part[i], 2);
+      }
+    }
+    std::vector<std::byte> expected(weight.sliceBytes);
+    packGroup(weight.storage, *weight.packing, stored, scales, expected);
+    EXPECT_EQ(packed, expected) << rank;
+  }
+  EXPECT_TRUE(sums.rounded);
+  EXPECT_NEAR(sums.relativeError(), std::sqrt(squaredErrors / squares), 1e-7);
 }
 
 TEST_F(WeightPackerTest, LeavesTheFirstRankWhatCountsOnce) {

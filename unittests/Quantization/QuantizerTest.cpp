@@ -163,6 +163,86 @@ TEST(Quantizer, OneLargeValueDoesNotDrownTheOthers) {
   EXPECT_LT(meanSquare(values, stored), std::pow(5.5 / 8, 2) / 12);
 }
 
+/// Numbers as mean squares of channels are: few are many times the others.
+std::vector<float> makeImportance(size_t size, uint32_t seed) {
+  std::vector<float> importance = makeRandom(size, seed, 1.5f);
+  std::ranges::transform(importance, importance.begin(),
+                         [](float each) { return std::exp(each); });
+  return importance;
+}
+
+/// The sum of squared errors of `values` after rounding that minds
+/// `importance`, each times its number in `counted`.
+double weightedError(const StorageFormat &format,
+                     const std::vector<float> &values,
+                     const std::vector<float> &importance,
+                     const std::vector<float> &counted) {
+  std::vector<uint8_t> numbers(values.size());
+  const Result<GroupScale> group =
+      quantizeGroup(format, values, numbers, importance);
+  EXPECT_TRUE(group) << group.error().message;
+  std::vector<float> stored(values.size());
+  if (group)
+    dequantizeGroup(format, *group, numbers, stored);
+  double sum = 0;
+  for (size_t i = 0; i < values.size(); ++i)
+    sum += counted[i] * std::pow(static_cast<double>(values[i]) - stored[i], 2);
+  return sum;
+}
+
+TEST(Quantizer, ImportantValuesAreSpared) {
+  for (const char *name : formats) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    double plainSum = 0, sparingSum = 0;
+    for (uint32_t trial = 0; trial < 200; ++trial) {
+      const std::vector<float> values = makeRandom(32, trial, 0.02f),
+                               importance = makeImportance(32, trial + 1000);
+      const double plain = weightedError(format, values, {}, importance),
+                   sparing =
+                       weightedError(format, values, importance, importance);
+      // Scales are chosen by errors in f32.
+      EXPECT_LE(sparing, plain * (1 + 1e-5)) << name << " " << trial;
+      plainSum += plain;
+      sparingSum += sparing;
+    }
+    EXPECT_LT(sparingSum, plainSum * 0.95) << name;
+  }
+}
+
+TEST(Quantizer, EqualImportanceIsNone) {
+  for (const char *name : formats) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    for (uint32_t trial = 0; trial < 50; ++trial) {
+      const std::vector<float> values = makeRandom(32, trial);
+      std::vector<uint8_t> plain(32), equal(32);
+      const GroupScale expected = *quantizeGroup(format, values, plain);
+      for (float importance : {0.0f, 0.37f, 1.0f, 3e38f, 1e-45f}) {
+        const GroupScale group = *quantizeGroup(
+            format, values, equal, std::vector<float>(32, importance));
+        EXPECT_EQ(group.scale, expected.scale) << name;
+        EXPECT_EQ(group.minimum, expected.minimum) << name;
+        EXPECT_EQ(equal, plain) << name;
+      }
+    }
+  }
+}
+
+TEST(Quantizer, OneImportantValueIsExact) {
+  for (const char *name : formats) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    std::vector<float> values = makeRandom(32, 5), importance(32);
+    importance[9] = 1e-20f;
+    std::vector<uint8_t> numbers(32);
+    const GroupScale group =
+        *quantizeGroup(format, values, numbers, importance);
+    std::vector<float> stored(32);
+    dequantizeGroup(format, group, numbers, stored);
+    EXPECT_NEAR(stored[9], values[9], std::abs(values[9]) * 2e-3) << name;
+    EXPECT_TRUE(std::ranges::all_of(
+        stored, [](float value) { return std::isfinite(value); }));
+  }
+}
+
 TEST(Quantizer, ZerosAndTinyValuesStayFinite) {
   for (const char *name : formats) {
     const StorageFormat format = *StorageFormat::parse(name);

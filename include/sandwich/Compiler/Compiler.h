@@ -49,6 +49,9 @@ struct TuningSummary {
   bool complete = true;
 };
 
+/// Of a text for calibration: more change little.
+inline constexpr int64_t usualCalibrationTokens = 512;
+
 struct CompileOptions {
   /// The folder or the GGUF file of the checkpoint.
   std::string modelFolder;
@@ -67,6 +70,12 @@ struct CompileOptions {
   /// in groups as long as the weight's, where the target has instructions for
   /// that; or "float", which alone is multiplied with fp8.
   std::string activations = "int8";
+  /// A file of text, UTF-8, whose first tokens tell which channels of weights
+  /// rounding to integers is to spare (see Calibration.h), at most
+  /// `calibrationTokens`, and no more than the context. Of artifacts whose
+  /// matrices are rounded, and of models with logits.
+  std::optional<std::string> calibrationText;
+  int64_t calibrationTokens = usualCalibrationTokens;
   /// Of the KV cache: "bf16", "f16", "f32", or "int8", for heads of a multiple
   /// of 4 channels. By default what `inputIR` has;
   /// without it "f32" where the weights are, else "f16" for a checkpoint that

@@ -10,6 +10,7 @@
 #define SANDWICH_COMPILER_WEIGHTPACKER_H
 
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Quantization/ChannelImportance.h"
 #include "sandwich/Quantization/Quantizer.h"
 #include "sandwich/Scheduling/Schedule.h"
 
@@ -82,10 +83,12 @@ struct RoundingSums {
 /// Writes every slice of what `rank` has of `weight` to `sink`, `layerStride`
 /// bytes each. Holds one panel of rows in memory at a time, and reads no more
 /// of the sources. Where the weight is of integers, adds to `rounding`, one for
-/// each layer, the same bits whatever the number of threads. Errors: a value
-/// that is not finite, or what `sink` returns.
+/// each layer, the same bits whatever the number of threads, and rounding
+/// spares the columns that `importance` says. Errors: a value that is not
+/// finite, or what `sink` returns.
 Status packWeight(const PackedWeight &weight, int64_t rank,
-                  const Checkpoint &checkpoint, const ByteSink &sink,
+                  const Checkpoint &checkpoint,
+                  const ChannelImportance &importance, const ByteSink &sink,
                   std::span<RoundingSums> rounding);
 
 } // namespace sandwich

@@ -30,11 +30,14 @@ float roundToScale(ScaleFormat format, float value);
 
 /// Rounds `values`, which are finite, to numbers of `format`, one in each of
 /// `numbers` as it is stored. The scale is the one of some near the group's
-/// range that gives the least sum of squared errors. Errors: values that are
-/// too large for a scale of the format.
+/// range that gives the least sum of squared errors, each times the
+/// `importance` of its value: finite numbers from 0 on, as many as values, or
+/// none. Equal ones, and zeros alone, are as good as none. Errors: values that
+/// are too large for a scale of the format.
 Result<GroupScale> quantizeGroup(const StorageFormat &format,
                                  std::span<const float> values,
-                                 std::span<uint8_t> numbers);
+                                 std::span<uint8_t> numbers,
+                                 std::span<const float> importance = {});
 
 /// What `numbers` stand for.
 void dequantizeGroup(const StorageFormat &format, const GroupScale &group,
