@@ -146,6 +146,22 @@ void CommandLine::declareCompilation() {
       ->type_name("N")
       ->capture_default_str()
       ->needs("--calibration-text");
+  app.add_option("--quantization-report", arguments.quantizationReports,
+                 "Page that shows what quantization did to weights and to "
+                 "predictions, or, by its name, JSON; may be given for both")
+      ->type_name("FILE.html|FILE.json")
+      ->allow_extra_args(false)
+      ->check([](const std::string &name) {
+        return name.ends_with(".html") || name.ends_with(".json")
+                   ? std::string()
+                   : "'" + name + "' ends neither with .html nor with .json";
+      });
+  app.add_option("--report-text", arguments.reportText,
+                 "Text, UTF-8, whose first tokens the report predicts with the "
+                 "artifact and with the checkpoint's own values (default: what "
+                 "--calibration-text has behind the tokens it is read for)")
+      ->type_name("FILE")
+      ->needs("--quantization-report");
   app.add_option("--kv-dtype", options.kvDtype,
                  "Element type of the KV cache; bf16 has the range of f32, f16 "
                  "is 8 times as precise but infinite beyond 65504 and zero "
@@ -349,8 +365,8 @@ void CommandLine::declarePlanning() {
 
 /// Refuses names of outputs that look like options.
 void CommandLine::checkOutputNames() {
-  for (const char *option :
-       {"--output", "--schedules", "--tuning-report", "--measure-machine"})
+  for (const char *option : {"--output", "--schedules", "--tuning-report",
+                             "--measure-machine", "--quantization-report"})
     app.get_option(option)->check([option](const std::string &name) {
       // Standard output takes the text of --emit.
       const bool isText = std::string_view(option) == "--output";
@@ -412,7 +428,7 @@ void CommandLine::checkPlanning() const {
           "--plan", "--deterministic", "--max-tokens-per-step", "--emit",
           "--ir", "--tune", "--schedules", "--strategy", "--tuning-window",
           "--reuse-threshold", "--tuning-seconds", "--tuning-report",
-          "--loop-passes", "--calibration-text"})
+          "--loop-passes", "--calibration-text", "--quantization-report"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--plan-only");
   const bool isGoodput = arguments.plan.objective == PlanObjective::Goodput;
@@ -448,8 +464,9 @@ void CommandLine::checkTuning() const {
 
 void CommandLine::checkOutput() const {
   if (arguments.compile.emit != Emit::Artifact) {
-    if (isGiven("--calibration-text"))
-      throw CLI::RequiresError("--calibration-text", "--emit=artifact");
+    for (const char *option : {"--calibration-text", "--quantization-report"})
+      if (isGiven(option))
+        throw CLI::RequiresError(option, "--emit=artifact");
     return;
   }
   if (arguments.compile.output.empty() && !arguments.planOnly)
@@ -529,6 +546,7 @@ static std::vector<std::string> listInputs(const Arguments &arguments) {
     addGiven(inputs, options.schedules);
   addGiven(inputs, arguments.compile.machineParameters);
   addGiven(inputs, arguments.compile.calibrationText);
+  addGiven(inputs, arguments.reportText);
   if (arguments.planName != "auto")
     addGiven(inputs, arguments.planName);
   if (topology != "host" && !topology.starts_with(syntheticPrefix))
@@ -545,6 +563,8 @@ static std::vector<std::string> listOutputs(const Arguments &arguments) {
   if (options.tune != Tune::None)
     addGiven(outputs, options.schedules);
   addGiven(outputs, options.tuningReport);
+  for (const std::string &report : arguments.quantizationReports)
+    addGiven(outputs, report);
   addGiven(outputs, arguments.measureMachineFile);
   return outputs;
 }

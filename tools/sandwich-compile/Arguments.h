@@ -15,6 +15,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sandwich::tool {
 
@@ -27,6 +28,10 @@ struct Arguments {
   /// The file of a plan to compile for, or "auto"; empty without --plan.
   std::string planName;
   std::optional<std::string> measureMachineFile;
+  /// Files of reports, by their extension of HTML or JSON, and the text that
+  /// they are of.
+  std::vector<std::string> quantizationReports;
+  std::optional<std::string> reportText;
   bool threadsAreGiven = false;
   /// Prints the plan as JSON.
   bool json = false;

@@ -8,6 +8,7 @@
 
 #include "Arguments.h"
 #include "Progress.h"
+#include "sandwich/Accuracy/QuantizationReporter.h"
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Compiler/FatalErrors.h"
 #include "sandwich/Machine/Process/CpuBudget.h"
@@ -23,8 +24,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 using namespace sandwich;
 using namespace sandwich::tool;
@@ -224,6 +228,62 @@ static void measureSteps(const CompileOptions &options, ProgressLine &line,
                  status.error().message.c_str());
 }
 
+namespace {
+
+/// The files of --quantization-report, and what fills them.
+struct PendingReports {
+  std::unique_ptr<QuantizationReporter> reporter;
+  /// By their names.
+  std::vector<std::pair<std::string, PendingFile>> files;
+};
+
+} // namespace
+
+/// What can be wrong with reports before there is an artifact shows here.
+static Result<PendingReports> prepareReports(const Arguments &arguments,
+                                             const CompileOptions &options) {
+  PendingReports reports;
+  for (const std::string &name : arguments.quantizationReports) {
+    SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(name));
+    reports.files.emplace_back(name, std::move(file));
+  }
+  if (reports.files.empty())
+    return reports;
+  SANDWICH_ASSIGN_OR_RETURN(
+      reports.reporter,
+      QuantizationReporter::create(options, arguments.reportText));
+  return reports;
+}
+
+/// Runs what was compiled, and writes the reports about it.
+static Status writeReports(const Arguments &arguments, PendingReports reports,
+                           ProgressLine &line) {
+  sayWhenInterrupted("interrupted; the artifact was written, without the "
+                     "report of its quantization");
+  Result<QuantizationReport> report = reports.reporter->report(
+      arguments.compile.output,
+      [&](std::string_view stage, double done) -> Status {
+        if (interrupted())
+          return makeError(interruptedMessage());
+        if (!arguments.quiet)
+          line(stage, done);
+        return {};
+      });
+  line.finishStage();
+  if (!report)
+    return report.error();
+  if (!report->missing.empty())
+    std::fprintf(stderr, "the report has errors of weights only: %s\n",
+                 report->missing.c_str());
+  for (auto &[name, file] : reports.files) {
+    SANDWICH_RETURN_IF_ERROR(file.write(name.ends_with(".json")
+                                            ? toJson(*report).dump(2) + "\n"
+                                            : drawQuantizationReport(*report)));
+    SANDWICH_RETURN_IF_ERROR(file.commit());
+  }
+  return {};
+}
+
 /// Plans where that is asked for, compiles, and tells what was tuned.
 static Status runCompilation(const Arguments &arguments,
                              InterruptedMessage &message) {
@@ -233,6 +293,8 @@ static Status runCompilation(const Arguments &arguments,
   if (tunes && arguments.plan.evaluator != PlanEvaluator::Modelled)
     keepTuned(options, message);
   SANDWICH_RETURN_IF_ERROR(chooseThreads(arguments, options));
+  SANDWICH_ASSIGN_OR_RETURN(PendingReports reports,
+                            prepareReports(arguments, options));
   ProgressLine line;
   const CompileProgress progress = [&](std::string_view stage,
                                        double done) -> Status {
@@ -254,6 +316,8 @@ static Status runCompilation(const Arguments &arguments,
     measureSteps(options, line, arguments.quiet);
   line.finishStage();
   SANDWICH_RETURN_IF_ERROR(status);
+  if (reports.reporter)
+    SANDWICH_RETURN_IF_ERROR(writeReports(arguments, std::move(reports), line));
   SANDWICH_RETURN_IF_ERROR(finishStandardOutput());
   if (tunes && !arguments.quiet)
     describeTuning(summary, *options.schedules);
