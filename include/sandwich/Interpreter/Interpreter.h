@@ -9,9 +9,9 @@
 /// \file
 /// Computes the phases of model IR operation by operation, as the dialect's
 /// pages define each, in f64 and without any of the compiler's passes: what
-/// compiled code is compared with. On all cores of the process, in steps that
-/// each sum the same numbers in the same order; models of a billion weights
-/// take minutes for some hundred tokens.
+/// compiled code is compared with, and what a checkpoint's own values predict.
+/// Works on all cores, with the same bits however many there are; some hundred
+/// tokens of a model of a billion weights take minutes.
 ///
 //===----------------------------------------------------------------------===//
 

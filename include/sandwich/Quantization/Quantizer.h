@@ -32,8 +32,10 @@ float roundToScale(ScaleFormat format, float value);
 /// `numbers` as it is stored. The scale is the one of some near the group's
 /// range that gives the least sum of squared errors, each times the
 /// `importance` of its value: finite numbers from 0 on, as many as values, or
-/// none. Equal ones, and zeros alone, are as good as none. Errors: values that
-/// are too large for a scale of the format.
+/// none. Where these differ, that scale is fitted to its numbers by least
+/// squares, too, as the range tells little of the few values that count; equal
+/// ones give what none do. Errors: values that are too large for a scale of the
+/// format.
 Result<GroupScale> quantizeGroup(const StorageFormat &format,
                                  std::span<const float> values,
                                  std::span<uint8_t> numbers,
