@@ -291,7 +291,7 @@ std::string sandwich::drawQuantizationReport(const QuantizationReport &report) {
         << escapeMarkup(report.missing) << ".</p>\n";
   out << "<h2>Errors of weights</h2>\n";
   if (report.weights.empty()) {
-    out << "<p>No weight is of integers.</p>\n";
+    out << "<p>No weight is quantized.</p>\n";
   } else {
     out << "<p>The root mean square of what rounding changed, over that of the "
            "values.</p>\n"

@@ -295,7 +295,8 @@ bool sandwich::widensGroups(const Schedule &schedule,
                             const MatmulShape &shape) {
   const MicroKernel &kernel = schedule.microKernel;
   const StorageFormat &storage = shape.storage;
-  if (!unpacksWeights(kernel.isa, storage) || !hasGroupWidening(kernel.isa) ||
+  if (!unpacksWeights(kernel.isa, storage) || !storage.hasIntegers() ||
+      !hasGroupWidening(kernel.isa) ||
       shape.deterministic || schedule.packsInput ||
       schedule.slice[0] > kernel.rows ||
       kernel.columns % packingFor(shape, kernel.isa).panel != 0)
