@@ -38,6 +38,7 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   unit(MatrixISA::X86_AMX_BF16) = {21.6, 52, 8};
   unit(MatrixISA::ARM_NEON_F32) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_DOTPROD) = {0.5, 4, 0.5};
+  unit(MatrixISA::ARM_NEON_I8MM) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_BF16) = {0.5, 5, 0.5};
   // Of vectors of 512 bits; shorter ones take as many times as long in passes,
   // which no schedule changes.
@@ -205,6 +206,7 @@ double CostModel::partSeconds(const MatmulShape &shape,
   const bool integers = multipliesIntegers(kernel.isa);
   const bool widens = widensGroups(schedule, shape);
   const bool unpacks = unpacksWeights(kernel.isa, storage) && !widens;
+  const bool isMatrixInt8 = kernel.isa == MatrixISA::ARM_NEON_I8MM;
   const double storedBytes = bitsPerWeight(storage, shape.k) / 8;
   const double inputBytesOf = integers ? 1 : bf16 ? 2 : 4;
   // A shift or a shuffle, and a conversion or a look into a table.
@@ -224,15 +226,16 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .packing = packing,
       .weightElementBytes = unpacks ? inputBytesOf : storedBytes,
       .inputElementBytes = inputBytesOf,
-      .widening = widens                               ? wideningOfGroups
-                  : widensWeights(kernel.isa, storage) ? 1.0
-                                                       : 0.0,
+      .widening = widens ? wideningOfGroups
+                  : widensWeights(kernel.isa, storage) || isMatrixInt8 ? 1.0
+                                                                       : 0.0,
       .group = integers || widens ? storage.groupOf(shape.k) : 0,
       .width = std::max(packing.panel, kernel.columns),
       .callsPerStrip = std::max<int64_t>(packing.panel / kernel.columns, 1),
       .columnRegisters = static_cast<double>(kernel.columns) / file.columns,
-      .kStep =
-          hasTiles(kernel.isa) ? packing.kStep : packingOf(kernel.isa).kPack,
+      .kStep = hasTiles(kernel.isa) ? packing.kStep
+               : isMatrixInt8       ? 2 * packing.kPack
+                                    : packingOf(kernel.isa).kPack,
       .linesPerStep = 0,
       .prefetches = 0,
       .pressure = 1,

@@ -38,6 +38,8 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
     return {isa, 6, 32};
   case MatrixISA::ARM_NEON_DOTPROD:
     return {isa, 3, 16};
+  case MatrixISA::ARM_NEON_I8MM:
+    return {isa, 8, 16};
   case MatrixISA::X86_AMX_BF16:
     return {isa, 32, 32};
   case MatrixISA::ARM_NEON_F32:
@@ -252,9 +254,10 @@ MicroKernel integerMicroKernel(MatrixISA isa, const Packing &packing) {
   MicroKernel kernel = widestMicroKernel(isa);
   if (kernel.columns % packing.panel == 0)
     return kernel;
-  kernel = {isa, 1, packing.panel};
-  while (verify(MicroKernel{isa, kernel.rows + 1, packing.panel}))
-    ++kernel.rows;
+  const int64_t step = registerFileOf(isa).rows;
+  kernel = {isa, step, packing.panel};
+  while (verify(MicroKernel{isa, kernel.rows + step, packing.panel}))
+    kernel.rows += step;
   return kernel;
 }
 
@@ -263,7 +266,8 @@ MicroKernel integerMicroKernel(MatrixISA isa, const Packing &packing) {
 /// input is rounded once.
 ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
                              const Target &target, int64_t threads) {
-  const MicroKernel kernel = integerMicroKernel(isa, packingFor(shape, isa));
+  const Packing packing = packingFor(shape, isa);
+  const MicroKernel kernel = integerMicroKernel(isa, packing);
   const int64_t group = shape.storage.groupOf(shape.k);
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
@@ -271,16 +275,23 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
       std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group;
   schedule.slice[2] = std::min(shape.k, mostK);
   int64_t served = 0;
-  if (isa == oneRowOfNeon.isa && coversColumns(oneRowOfNeon, shape, threads)) {
-    schedule.microKernel = oneRowOfNeon;
-    schedule.slice[0] = served = oneRowOfNeon.rows;
-    schedule.slice[1] = std::lcm(oneRowOfNeon.columns, shape.columnUnit);
+  auto serveOneRow = [&](const MicroKernel &oneRow) {
+    schedule.microKernel = oneRow;
+    schedule.slice[0] = served = 1;
+    schedule.slice[1] =
+        std::lcm(std::lcm(packing.panel, oneRow.columns), shape.columnUnit);
     builder.serve(1, served);
     schedule.microKernel = kernel;
-  }
+  };
+  const bool pairsRows = isa == MatrixISA::ARM_NEON_I8MM;
+  if ((pairsRows || isa == oneRowOfNeon.isa) &&
+      coversColumns(oneRowOfNeon, shape, threads))
+    serveOneRow(oneRowOfNeon);
+  else if (pairsRows)
+    serveOneRow(integerMicroKernel(oneRowOfNeon.isa, packing));
   schedule.slice[0] = kernel.rows;
-  schedule.slice[1] = std::lcm(
-      std::lcm(packingFor(shape, isa).panel, kernel.columns), shape.columnUnit);
+  schedule.slice[1] =
+      std::lcm(std::lcm(packing.panel, kernel.columns), shape.columnUnit);
   builder.serve(served + 1, kernel.rows);
   // Half of L2 for the input.
   constexpr int64_t mostRows = 192;
@@ -330,9 +341,10 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
                      " multiply a weight of ", shape.n, " x ", shape.k);
   const MatrixISA chosen = all.front();
   if (multipliesIntegers(chosen))
-    return all.size() > 1 ? chooseIntegersAndFloats(shape, chosen, all.back(),
-                                                    target, threads)
-                          : chooseIntegers(shape, chosen, target, threads);
+    return multipliesIntegers(all.back())
+               ? chooseIntegers(shape, chosen, target, threads)
+               : chooseIntegersAndFloats(shape, chosen, all.back(), target,
+                                         threads);
   if (unpacksWeights(chosen, shape.storage))
     return chooseUnpacking(shape, chosen, packingFor(shape, chosen), target,
                            threads);

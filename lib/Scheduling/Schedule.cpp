@@ -68,6 +68,22 @@ static Status verifyTiles(const MicroKernel &kernel, int64_t rows,
   return {};
 }
 
+/// Beside a group's sums of `pairs` of rows are first the operands of these and
+/// those of the columns, zipped from two lines each, and a mask; then two
+/// registers of each pair, its scales and the sums of its input, those of the
+/// columns and one sum in f32.
+static Status verifyMatrixInt8(const MicroKernel &kernel, int64_t pairs) {
+  constexpr int64_t available = 32, mostColumns = 32, ofColumns = 6;
+  if (kernel.columns % matrixInt8Columns != 0 || kernel.columns > mostColumns)
+    return makeError(kernel.name(), " needs a multiple of ", matrixInt8Columns,
+                     " columns, at most ", mostColumns);
+  const int64_t needed = pairs * matrixInt8Columns / 2 + 2 * pairs + ofColumns;
+  if (needed > available)
+    return makeError(kernel.name(), " needs ", needed, " registers, ",
+                     name(kernel.isa), " has ", available);
+  return {};
+}
+
 Status sandwich::verify(const MicroKernel &kernel) {
   RegisterFile file = registerFileOf(kernel.isa);
   if (kernel.rows <= 0 || kernel.rows > 64 || kernel.columns <= 0 ||
@@ -83,6 +99,8 @@ Status sandwich::verify(const MicroKernel &kernel) {
   int64_t columns = kernel.columns / file.columns;
   if (hasTiles(kernel.isa))
     return verifyTiles(kernel, rows, columns);
+  if (kernel.isa == MatrixISA::ARM_NEON_I8MM)
+    return verifyMatrixInt8(kernel, rows);
   // The operands of the rows or of the columns, whichever are fewer, stay for a
   // step; the others pass through one register in turn.
   int64_t operands = std::min(rows, columns) + 1;
@@ -125,6 +143,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
   case MatrixISA::ARM_NEON_DOTPROD:
+  case MatrixISA::ARM_NEON_I8MM:
     return integerPacking(panel);
   case MatrixISA::X86_AVX512_BF16:
     return {.panel = panel, .tile = panel, .kStep = 2, .kPack = 2};
@@ -139,7 +158,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
 
 static bool isNeon(MatrixISA isa) {
   return isa == MatrixISA::ARM_NEON_F32 || isa == MatrixISA::ARM_NEON_DOTPROD ||
-         isa == MatrixISA::ARM_NEON_BF16;
+         isa == MatrixISA::ARM_NEON_I8MM || isa == MatrixISA::ARM_NEON_BF16;
 }
 
 /// Whether registers have 256 bits.
@@ -194,7 +213,7 @@ std::vector<Packing> sandwich::packingsOf(MatrixISA isa) {
   // wide.
   if (multipliesIntegers(isa))
     std::erase_if(packings, [&](const Packing &packing) {
-      return !verify(MicroKernel{isa, 1, packing.panel});
+      return !verify(MicroKernel{isa, registerFileOf(isa).rows, packing.panel});
     });
   return packings;
 }
@@ -263,6 +282,9 @@ std::vector<MatrixISA> sandwich::allInstructionsFor(const MatmulShape &shape,
   if (!chosen)
     return {};
   std::vector<MatrixISA> all = {*chosen};
+  // One row would fill half of each register.
+  if (*chosen == MatrixISA::ARM_NEON_I8MM)
+    all.push_back(MatrixISA::ARM_NEON_DOTPROD);
   if (multipliesIntegers(*chosen) && !shape.deterministic) {
     MatmulShape exact = shape;
     exact.roundsInput = false;

@@ -33,6 +33,7 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
     {MatrixISA::ARM_NEON_F32, "ARM_NEON_F32", {32, 1, 4}},
     {MatrixISA::ARM_NEON_DOTPROD, "ARM_NEON_DOTPROD", {32, 1, 4}},
+    {MatrixISA::ARM_NEON_I8MM, "ARM_NEON_I8MM", {32, 2, 2}},
     {MatrixISA::ARM_NEON_BF16, "ARM_NEON_BF16", {32, 2, 2}},
     {MatrixISA::ARM_SVE_F32,
      "ARM_SVE_F32",
@@ -55,7 +56,8 @@ struct NamedTarget {
 
 /// Of each architecture the one comes last that a CPU that runs several runs
 /// best. CPUs with both multiply by bfmmla as fast as by SVE's form of it,
-/// whose vectors are fewer or as short.
+/// whose vectors are fewer or as short. Armv8.6 has both bfmmla and usmmla, and
+/// CPUs of earlier versions that have the one have the other as well.
 const std::vector<NamedTarget> &namedTargets() {
   using enum CpuFeature;
   using enum CpuArchitecture;
@@ -97,6 +99,11 @@ const std::vector<NamedTarget> &namedTargets() {
        AArch64,
        {MatrixISA::ARM_NEON_DOTPROD},
        {ARM_DOTPROD}},
+      {"aarch64-neon-i8mm",
+       "aarch64-neon-dotprod",
+       AArch64,
+       {MatrixISA::ARM_NEON_I8MM},
+       {ARM_I8MM}},
       {"aarch64-sve",
        "aarch64-neon",
        AArch64,
@@ -105,10 +112,11 @@ const std::vector<NamedTarget> &namedTargets() {
       {"aarch64-sve-bf16",
        "aarch64-sve",
        AArch64,
-       {MatrixISA::ARM_NEON_DOTPROD, MatrixISA::ARM_SVE_BF16},
-       {ARM_DOTPROD, ARM_BF16}},
+       {MatrixISA::ARM_NEON_DOTPROD, MatrixISA::ARM_NEON_I8MM,
+        MatrixISA::ARM_SVE_BF16},
+       {ARM_DOTPROD, ARM_I8MM, ARM_BF16}},
       {"aarch64-neon-bf16",
-       "aarch64-neon-dotprod",
+       "aarch64-neon-i8mm",
        AArch64,
        {MatrixISA::ARM_NEON_BF16},
        {ARM_BF16}},
@@ -163,6 +171,7 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
     return CpuArchitecture::X86_64;
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_NEON_DOTPROD:
+  case MatrixISA::ARM_NEON_I8MM:
   case MatrixISA::ARM_NEON_BF16:
   case MatrixISA::ARM_SVE_F32:
   case MatrixISA::ARM_SVE_BF16:
@@ -207,6 +216,7 @@ MatrixElement sandwich::elementOf(MatrixISA isa) {
   case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
   case MatrixISA::ARM_NEON_DOTPROD:
+  case MatrixISA::ARM_NEON_I8MM:
     return MatrixElement::Int8;
   }
   __builtin_unreachable();

@@ -132,7 +132,12 @@ TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
   for (const MicroKernelSpecialization &kernel : kernels) {
     const int64_t quads = part.group <= 64 ? part.group / 4 : 4;
     const char *multiplication =
-        part.isa == MatrixISA::ARM_NEON_DOTPROD  ? "sdot"
+        part.isa == MatrixISA::ARM_NEON_DOTPROD ? "sdot"
+        : part.isa == MatrixISA::ARM_NEON_I8MM
+            ? (part.format().number == NumberFormat::Int8 &&
+                       part.format().offset == GroupOffset::Minimum
+                   ? "smmla"
+                   : "usmmla")
         : part.isa == MatrixISA::X86_AVX2_INT8   ? "vpmaddubsw"
         : part.isa == MatrixISA::X86_AVX512_BF16 ? "vdpbf16ps"
         : part.isa == MatrixISA::ARM_NEON_F32    ? "fmla"
@@ -148,25 +153,30 @@ TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
       EXPECT_GE(multiplications, quads * kernel.kernel.rows) << kernel.name();
       continue;
     }
-    EXPECT_EQ(multiplications, quads * kernel.kernel.rows * part.columns /
-                                   registerFileOf(part.isa).columns)
-        << kernel.name();
+    const RegisterFile file = registerFileOf(part.isa);
+    int64_t expected = quads * divideUp(kernel.kernel.rows, file.rows) *
+                       part.columns / file.columns;
+    // Two quads each, and of groups in a loop of their own some columns.
+    if (part.isa == MatrixISA::ARM_NEON_I8MM)
+      expected = expected / 2 /
+                 (part.group <= 64 ? 1 : part.columns / matrixInt8Columns);
+    EXPECT_EQ(multiplications, expected) << kernel.name();
   }
 }
 
-/// Input, weight and sums of one call. Scales are powers of two and numbers so
-/// few that sums are exact in any order.
+/// Input, weight and sums of one call. Scales are `exact`, powers of two and
+/// numbers so few that sums are exact in any order, or any.
 class Operands {
 public:
   static constexpr int64_t skippedRows = 1, skippedColumns = 3;
 
   Operands(const MicroKernelSpecialization &kernel, int64_t groups,
-           bool accumulate, std::mt19937 &random)
-      : kernel(kernel), format(kernel.storage), panel(kernel.packing->panel),
+           bool accumulate, std::mt19937 &random, bool exact = true)
+      : kernelOf(&kernel), format(kernel.storage), panel(kernel.packing->panel),
         rows(kernel.kernel.rows), columns(kernel.kernel.columns),
         group(kernel.group), groups(groups), accumulate(accumulate),
         panelBytes((groups + 1) * bytesOfGroup()), sumsStride(columns + 5),
-        random(random) {
+        exact(exact), random(random) {
     for (int64_t i = 0; i < rows * k(); ++i)
       input.push_back(static_cast<int8_t>(
           i % group == group / 3 ? 127 - 254 * draw(0, 1) : draw(-7, 7)));
@@ -184,10 +194,26 @@ public:
       sum = static_cast<float>(draw(-64, 64)) / 4;
   }
 
+  /// The same for another micro-kernel, which has some of the rows of `all`.
+  Operands(const Operands &all, const MicroKernelSpecialization &kernel,
+           int64_t firstRow)
+      : Operands(all) {
+    assert(kernel.kernel.columns == columns && firstRow + rows <= all.rows);
+    kernelOf = &kernel;
+    rows = kernel.kernel.rows;
+    auto keep = [&](auto &values, int64_t stride, int64_t count) {
+      values.erase(values.begin(), values.begin() + firstRow * stride);
+      values.resize(count * stride);
+    };
+    keep(input, k(), rows);
+    keep(inputScales, groups, rows);
+    keep(sums, sumsStride, rows + 2 * skippedRows);
+  }
+
   int64_t inputBytes() const {
     if (!isPacked())
-      return (rows + 1) * kernel.inputStride * elementBytes();
-    return (groups + 1) * packedLength(kernel.kernel.isa, group, group) * rows;
+      return (rows + 1) * kernel().inputStride * elementBytes();
+    return (groups + 1) * inputGroupBytes();
   }
   int64_t weightBytes() const { return columns / panel * panelBytes; }
   int64_t sumsBytes() const { return std::ssize(sums) * 4; }
@@ -251,33 +277,46 @@ public:
     return result;
   }
 
-  const MicroKernelSpecialization &kernel;
+  const MicroKernelSpecialization &kernel() const { return *kernelOf; }
 
 private:
+  const MicroKernelSpecialization *kernelOf;
+
   static int64_t aligned(int64_t bytes) { return roundUp(bytes, int64_t(64)); }
   int draw(int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   }
   /// Neither too large nor too small for sums of them to be exact.
   float drawScale() {
+    if (!exact)
+      return std::uniform_real_distribution<float>(0.1F, 3.0F)(random);
     return static_cast<float>(draw(1, 3)) / static_cast<float>(1 << draw(0, 2));
   }
+  bool pairsRows() const {
+    return kernelOf->kernel.isa == MatrixISA::ARM_NEON_I8MM;
+  }
   /// What stands for 0 of numbers as they are multiplied: sdot, and AVX2, take
-  /// those of 8 bits with a sign.
+  /// those of 8 bits with a sign, smmla where there are minima.
   int64_t zero() const {
-    const bool hasSign = (kernel.kernel.isa == MatrixISA::ARM_NEON_DOTPROD ||
-                          kernel.kernel.isa == MatrixISA::X86_AVX2_INT8) &&
+    const bool hasSign = (kernelOf->kernel.isa == MatrixISA::ARM_NEON_DOTPROD ||
+                          kernelOf->kernel.isa == MatrixISA::X86_AVX2_INT8 ||
+                          (pairsRows() && hasMinima())) &&
                          format.number == NumberFormat::Int8;
     return hasSign ? 0 : format.storedZero();
   }
-  bool isPacked() const { return kernel.packedInput; }
+  bool isPacked() const { return kernelOf->packedInput; }
   int64_t elementBytes() const {
-    return multipliesBF16(kernel.kernel.isa) ? 2 : 4;
+    return multipliesBF16(kernelOf->kernel.isa) ? 2 : 4;
   }
   bool hasMinima() const { return format.offset == GroupOffset::Minimum; }
   int64_t k() const { return groups * group; }
   int64_t bytesOfGroup() const { return groupBytes(format, panel, group); }
-  int64_t inputGroupBytes() const { return rows * packedGroupLength(group); }
+  int64_t rowsInMemory() const {
+    return packedRows(kernelOf->kernel.isa, rows);
+  }
+  int64_t inputGroupBytes() const {
+    return rowsInMemory() * packedGroupLength(group);
+  }
 
   template <typename T> static void put(unsigned char *place, T value) {
     std::memcpy(place, &value, sizeof(value));
@@ -290,19 +329,33 @@ private:
   }
 
   void writeInput(unsigned char *to, int64_t number) const {
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t place = 0; place < rowsInMemory(); ++place) {
+      // The last pair of an odd number is the last two rows, or the only one
+      // twice.
+      const bool isBeyond = rows % 2 != 0 && place / 2 == rows / 2;
+      const int64_t row = pairsRows() && isBeyond
+                              ? std::max<int64_t>(rows - 2 + place % 2, 0)
+                              : place;
       const int8_t *from = input.data() + row * k() + number * group;
-      std::memcpy(to + row * group, from, group);
+      for (int64_t i = 0; i < group; ++i) {
+        // Quads 0 and 2 of both rows of a pair, then 1 and 3.
+        const int64_t quad = i / 4 % 4;
+        const int64_t inPair = place / 2 * 2 * group + i / 16 * 32 +
+                               quad % 2 * 16 + place % 2 * 8 + quad / 2 * 4 +
+                               i % 4;
+        to[pairsRows() ? inPair : place * group + i] =
+            static_cast<unsigned char>(from[i]);
+      }
       int32_t sum = 0;
       for (int64_t i = 0; i < group; ++i)
         sum += from[i];
       const float scale = inputScales[row * groups + number];
-      unsigned char *start = to + rows * group + row * 4;
+      unsigned char *start = to + rowsInMemory() * group + place * 4;
       if (hasMinima())
         put(start, scale * static_cast<float>(sum));
       else
         put(start, static_cast<int32_t>(-zero() * sum));
-      put(start + rows * 4, scale);
+      put(start + rowsInMemory() * 4, scale);
     }
   }
 
@@ -314,7 +367,7 @@ private:
         const auto bits = std::bit_cast<uint32_t>(
             static_cast<float>(input[row * this->k() + k]));
         unsigned char *place =
-            to + ((row + 1) * kernel.inputStride + group + k) * elementBytes();
+            to + ((row + 1) * kernelOf->inputStride + group + k) * elementBytes();
         if (elementBytes() == 4)
           put(place, bits);
         else
@@ -352,6 +405,7 @@ private:
   int64_t panel, rows, columns, group, groups;
   bool accumulate;
   int64_t panelBytes, sumsStride;
+  bool exact;
   std::mt19937 &random;
   /// [rows, k] and [rows, groups]; [columns, k] and [columns, groups]; [rows,
   /// stride] with what must stay.
@@ -359,6 +413,32 @@ private:
   std::vector<uint8_t> weight;
   std::vector<float> inputScales, weightScales, minima, sums;
 };
+
+/// What `operands`, one for each of `calls`, become.
+std::vector<std::vector<float>> run(MicroKernelProgram &program,
+                                    const std::vector<Operands> &operands,
+                                    std::vector<MicroKernelCall> &calls) {
+  int64_t bytes = 0;
+  for (const Operands &each : operands)
+    bytes += each.bytes();
+  AlignedBytes memory(bytes);
+  int64_t place = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const int64_t kernel = calls[i].kernel;
+    calls[i] = operands[i].write(memory.data(), place);
+    calls[i].kernel = kernel;
+    place += operands[i].bytes();
+  }
+  std::vector<std::vector<float>> results;
+  Status status = program.run(calls, memory.data(), bytes, 64);
+  EXPECT_TRUE(status) << status.error().message;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    results.emplace_back(operands[i].sumsBytes() / 4);
+    std::memcpy(results.back().data(), memory.data() + calls[i].sums,
+                operands[i].sumsBytes());
+  }
+  return results;
+}
 
 TEST_P(IntegerMicroKernels, GiveTheSumsOfAPlainLoop) {
   const Part &part = GetParam();
@@ -371,31 +451,72 @@ TEST_P(IntegerMicroKernels, GiveTheSumsOfAPlainLoop) {
   std::mt19937 random(static_cast<unsigned>(part.group));
   std::vector<Operands> operands;
   std::vector<MicroKernelCall> calls;
-  int64_t bytes = 0;
   for (size_t i = 0; i < kernels.size(); ++i)
     for (int64_t groups : {0, 1, 2, 5})
       for (bool accumulate : {false, true}) {
         operands.emplace_back(kernels[i], groups, accumulate, random);
         calls.push_back({.kernel = static_cast<int64_t>(i)});
-        bytes += operands.back().bytes();
       }
-  AlignedBytes memory(bytes);
-  int64_t place = 0;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const int64_t kernel = calls[i].kernel;
-    calls[i] = operands[i].write(memory.data(), place);
-    calls[i].kernel = kernel;
-    place += operands[i].bytes();
-  }
-  Status status = (*program)->run(calls, memory.data(), bytes, 64);
-  ASSERT_TRUE(status) << status.error().message;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    std::vector<float> result(operands[i].sumsBytes() / 4);
-    std::memcpy(result.data(), memory.data() + calls[i].sums,
-                operands[i].sumsBytes());
-    ASSERT_EQ(result, operands[i].expected())
-        << operands[i].kernel.name() << " with K = " << calls[i].k
+  const std::vector<std::vector<float>> results =
+      run(**program, operands, calls);
+  for (size_t i = 0; i < calls.size(); ++i)
+    ASSERT_EQ(results[i], operands[i].expected())
+        << operands[i].kernel().name() << " with K = " << calls[i].k
         << (calls[i].accumulate ? ", accumulating" : "");
+}
+
+/// A row's result has the same bits whether it is alone, by sdot, or beside
+/// others.
+TEST(IntegerMatrixMicroKernels, GiveTheBitsOfDotProducts) {
+  const Target target = targetOf(MatrixISA::ARM_NEON_I8MM);
+  if (std::string reason = whyNotRun(target); !reason.empty())
+    GTEST_SKIP() << reason;
+  constexpr int64_t columns = 16, mostRows = 8, groups = 3;
+  for (const auto &[storage, group] : storedGroups) {
+    SCOPED_TRACE(storage);
+    auto kernelOf = [&](MatrixISA isa, int64_t rows) {
+      return MicroKernelSpecialization{.kernel = {isa, rows, columns},
+                                       .packing = integerPacking(columns),
+                                       .storage =
+                                           *StorageFormat::parse(storage),
+                                       .group = group,
+                                       .packedInput = true};
+    };
+    std::vector<MicroKernelSpecialization> kernels = {
+        kernelOf(MatrixISA::ARM_NEON_DOTPROD, 1)};
+    for (int64_t rows = 1; rows <= mostRows; ++rows)
+      kernels.push_back(kernelOf(MatrixISA::ARM_NEON_I8MM, rows));
+    auto program = MicroKernelProgram::compile(kernels, target);
+    ASSERT_TRUE(program) << program.error().message;
+    std::mt19937 random(static_cast<unsigned>(group));
+    const Operands all(kernels.back(), groups, /*accumulate=*/true, random,
+                       /*exact=*/false);
+    std::vector<Operands> operands;
+    std::vector<MicroKernelCall> calls;
+    for (int64_t row = 0; row < mostRows; ++row) {
+      operands.emplace_back(all, kernels.front(), row);
+      calls.push_back({.kernel = 0});
+    }
+    for (int64_t rows = 1; rows <= mostRows; ++rows) {
+      operands.emplace_back(all, kernels[rows], 0);
+      calls.push_back({.kernel = rows});
+    }
+    const std::vector<std::vector<float>> results =
+        run(**program, operands, calls);
+    constexpr int64_t stride = columns + 5;
+    auto bitsOf = [&](const std::vector<float> &sums, int64_t row) {
+      std::vector<uint32_t> bits;
+      for (int64_t column = 0; column < columns; ++column)
+        bits.push_back(std::bit_cast<uint32_t>(
+            sums[(Operands::skippedRows + row) * stride +
+                 Operands::skippedColumns + column]));
+      return bits;
+    };
+    for (int64_t rows = 1; rows <= mostRows; ++rows)
+      for (int64_t row = 0; row < rows; ++row)
+        EXPECT_EQ(bitsOf(results[mostRows + rows - 1], row),
+                  bitsOf(results[row], 0))
+            << "row " << row << " of " << rows;
   }
 }
 

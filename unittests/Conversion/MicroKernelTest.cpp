@@ -88,6 +88,8 @@ std::vector<std::string_view> multiplicationsOf(MatrixISA isa) {
     return {"vpdpbusd"};
   case MatrixISA::ARM_NEON_DOTPROD:
     return {"sdot"};
+  case MatrixISA::ARM_NEON_I8MM:
+    return {"usmmla", "smmla"};
   case MatrixISA::X86_AMX_BF16:
     return {"tdpbf16ps"};
   case MatrixISA::ARM_NEON_F32:

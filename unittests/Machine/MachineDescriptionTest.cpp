@@ -74,8 +74,8 @@ TEST(MachineDescription, IntegersHaveTheirOwnRate) {
   EXPECT_DOUBLE_EQ(without.coreFlopsPerSecond.of(MatrixElement::Int8),
                    without.coreFlopsPerSecond.f32);
   EXPECT_FALSE(toJson(without)["core_gflops"].contains("int8"));
-  for (const char *target :
-       {"x86-64-avx512-vnni", "x86-64-avx512-bf16", "aarch64-neon-dotprod"}) {
+  for (const char *target : {"x86-64-avx512-vnni", "x86-64-avx512-bf16",
+                             "aarch64-neon-dotprod", "aarch64-neon-i8mm"}) {
     const MachineDescription derived =
         describeMachine(machine, targetOf(target));
     const MatmulRates &rates = derived.coreFlopsPerSecond;

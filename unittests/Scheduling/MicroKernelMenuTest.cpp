@@ -113,6 +113,24 @@ TEST(MicroKernelMenu, MatrixMultiplyOfArmNeedsPairs) {
   EXPECT_TRUE(verify(MicroKernel{MatrixISA::ARM_NEON_BF16, 12, 8}));
 }
 
+TEST(MicroKernelMenu, MatrixMultiplyOfIntegersHasSumsOfEightColumns) {
+  using enum MatrixISA;
+  EXPECT_TRUE(verify(MicroKernel{ARM_NEON_I8MM, 8, 32}));
+  const auto errorOf = [](int64_t rows, int64_t columns) {
+    Status status = verify(MicroKernel{ARM_NEON_I8MM, rows, columns});
+    return status ? "" : status.error().message;
+  };
+  EXPECT_EQ(errorOf(7, 16), "ARM_NEON_I8MM_7x16 needs a multiple of 2 rows");
+  EXPECT_EQ(errorOf(10, 16),
+            "ARM_NEON_I8MM_10x16 needs 36 registers, ARM_NEON_I8MM has 32");
+  for (int64_t columns : {12, 48})
+    EXPECT_EQ(errorOf(2, columns),
+              "ARM_NEON_I8MM_2x" + std::to_string(columns) +
+                  " needs a multiple of 8 columns, at most 32");
+  std::vector<MicroKernel> menu = microKernelMenu(ARM_NEON_I8MM);
+  EXPECT_TRUE(has(menu, {ARM_NEON_I8MM, 8, 16}));
+}
+
 TEST(MicroKernelMenu, PackingsHoldTheDefault) {
   for (MatrixISA isa : allMatrixISAs()) {
     std::vector<Packing> packings = packingsOf(isa);
@@ -160,7 +178,7 @@ TEST(MicroKernelMenu, FollowsTheTarget) {
   Target arm = *getTarget("aarch64-neon-bf16");
   EXPECT_EQ(arm.matrixISAs,
             (std::vector{MatrixISA::ARM_NEON_F32, MatrixISA::ARM_NEON_DOTPROD,
-                         MatrixISA::ARM_NEON_BF16}));
+                         MatrixISA::ARM_NEON_I8MM, MatrixISA::ARM_NEON_BF16}));
   EXPECT_EQ(getTarget("aarch64-neon")->matrixISAs,
             (std::vector{MatrixISA::ARM_NEON_F32}));
   EXPECT_EQ(amx.matrixISAs.size(), 6u);
@@ -180,9 +198,10 @@ TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {
   EXPECT_EQ(isaFor("x86-64-avx512"), X86_AVX2_INT8);
   EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_VNNI);
   EXPECT_EQ(isaFor("x86-64-avx512-bf16"), X86_AVX512_VNNI);
+  EXPECT_EQ(isaFor("aarch64-neon-dotprod"), ARM_NEON_DOTPROD);
   for (const char *target :
-       {"aarch64-neon-dotprod", "aarch64-neon-bf16", "aarch64-sve-bf16"})
-    EXPECT_EQ(isaFor(target), ARM_NEON_DOTPROD) << target;
+       {"aarch64-neon-i8mm", "aarch64-neon-bf16", "aarch64-sve-bf16"})
+    EXPECT_EQ(isaFor(target), ARM_NEON_I8MM) << target;
   EXPECT_EQ(isaFor("aarch64-sve"), ARM_SVE_F32);
   shape.roundsInput = false;
   EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_F32);

@@ -169,6 +169,35 @@ TEST(Schedule, UntunedIntegersPackAllOfK) {
     }
 }
 
+/// Pairs of rows are multiplied as matrices, a single one is not, with whatever
+/// columns there are.
+TEST(Schedule, UntunedIntegersOfOneRowAreDotProducts) {
+  for (const char *name :
+       {"aarch64-neon-i8mm", "aarch64-neon-bf16", "aarch64-sve-bf16"})
+    for (const auto &[n, single] : {std::pair{4096, "ARM_NEON_DOTPROD_1x32"},
+                                    std::pair{48, "ARM_NEON_DOTPROD_3x16"}})
+      for (bool deterministic : {false, true}) {
+        const MatmulShape integers{.n = n,
+                                   .k = 2048,
+                                   .storage =
+                                       *StorageFormat::parse("int4-g32-f16"),
+                                   .roundsInput = true,
+                                   .deterministic = deterministic};
+        Result<ScheduleTable> table =
+            chooseByRule(integers, *getTarget(name), 2);
+        ASSERT_TRUE(table) << table.error().message;
+        ASSERT_EQ(table->size(), 3u);
+        EXPECT_EQ(table->front().maxRows, 1);
+        EXPECT_EQ(table->front().schedule.microKernel.name(), single);
+        EXPECT_EQ((*table)[1].maxRows, 8);
+        for (const auto &[rows, schedule] : *table) {
+          EXPECT_EQ(errorOf(schedule, integers), "");
+          if (rows > 1)
+            EXPECT_EQ(schedule.microKernel.name(), "ARM_NEON_I8MM_8x16");
+        }
+      }
+}
+
 /// Beside tiles integers are for few rows, but where results must not depend on
 /// the rows, or tiles do not take the groups.
 TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {

@@ -276,15 +276,17 @@ TEST(StrategiesForEachTarget, ChooseWhatCanRunQuantizedWeights) {
     bool roundsInput;
     std::vector<MatrixISA> allowed;
   };
-  const Case cases[] = {{"x86-64-avx2", true, {X86_AVX2_INT8, X86_AVX2_F32}},
-                        {"x86-64-avx2", false, {X86_AVX2_F32}},
-                        {"x86-64-avx512-vnni", true, {X86_AVX512_VNNI}},
-                        {"x86-64-avx512-vnni", false, {X86_AVX512_F32}},
-                        {"x86-64-avx512-bf16", false, {X86_AVX512_BF16}},
-                        {"x86-64-amx", true, {X86_AVX512_VNNI, X86_AMX_BF16}},
-                        {"x86-64-amx", false, {X86_AMX_BF16}},
-                        {"aarch64-neon-dotprod", true, {ARM_NEON_DOTPROD}},
-                        {"aarch64-neon", true, {ARM_NEON_F32}}};
+  const Case cases[] = {
+      {"x86-64-avx2", true, {X86_AVX2_INT8, X86_AVX2_F32}},
+      {"x86-64-avx2", false, {X86_AVX2_F32}},
+      {"x86-64-avx512-vnni", true, {X86_AVX512_VNNI}},
+      {"x86-64-avx512-vnni", false, {X86_AVX512_F32}},
+      {"x86-64-avx512-bf16", false, {X86_AVX512_BF16}},
+      {"x86-64-amx", true, {X86_AVX512_VNNI, X86_AMX_BF16}},
+      {"x86-64-amx", false, {X86_AMX_BF16}},
+      {"aarch64-neon-dotprod", true, {ARM_NEON_DOTPROD}},
+      {"aarch64-neon-i8mm", true, {ARM_NEON_I8MM, ARM_NEON_DOTPROD}},
+      {"aarch64-neon", true, {ARM_NEON_F32}}};
   std::mt19937 random(5);
   for (const Case &each : cases)
     for (const char *format :
@@ -332,8 +334,9 @@ TEST(StrategiesForEachTarget, ChooseWhatCanRunQuantizedWeights) {
 
 /// All of a weight in every packing of integers is served by something.
 TEST(StrategiesForEachTarget, EveryPackingOfIntegersHasUntunedSchedules) {
-  for (const char *name : {"x86-64-avx2", "x86-64-avx512-vnni", "x86-64-amx",
-                           "aarch64-neon-dotprod", "aarch64-sve-bf16"})
+  for (const char *name :
+       {"x86-64-avx2", "x86-64-avx512-vnni", "x86-64-amx",
+        "aarch64-neon-dotprod", "aarch64-neon-i8mm", "aarch64-sve-bf16"})
     for (bool roundsInput : {false, true}) {
       const Target target = *getTarget(name);
       MatmulShape shape{.n = 512,

@@ -23,10 +23,12 @@ TEST(Target, NamesWhatLLVMCompilesFor) {
   EXPECT_EQ(neon.baselineCpu(), "generic");
   EXPECT_EQ(neon.featureString(), "+neon");
   EXPECT_EQ(getTarget("aarch64-neon-bf16")->featureString(),
-            "+neon,+dotprod,+bf16");
+            "+neon,+dotprod,+i8mm,+bf16");
+  EXPECT_EQ(getTarget("aarch64-neon-i8mm")->featureString(),
+            "+neon,+dotprod,+i8mm");
   EXPECT_EQ(getTarget("aarch64-sve")->featureString(), "+neon,+sve");
   EXPECT_EQ(getTarget("aarch64-sve-bf16")->featureString(),
-            "+neon,+dotprod,+bf16,+sve");
+            "+neon,+dotprod,+i8mm,+bf16,+sve");
 }
 
 TEST(Target, HasInstructionsOfItsArchitecture) {

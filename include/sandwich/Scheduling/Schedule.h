@@ -57,8 +57,13 @@ struct MicroKernel {
 /// columns, whichever are fewer, and one of the others; for bfmmla, whose rows
 /// come in halves, one more where the rows pass through. Sums of integers are
 /// two, one of the group and one in f32, and their operands come from a line
-/// and through a mask.
+/// and through a mask; those of matrix multiplication see `matrixInt8Columns`.
 Status verify(const MicroKernel &kernel);
+
+/// Columns whose sums of a group micro-kernels of ARM_NEON_I8MM have in
+/// registers at a time, those in f32 being in memory. More columns than a panel
+/// then gain them nothing.
+inline constexpr int64_t matrixInt8Columns = 8;
 
 /// How the elements of a weight `[N, K]` lie in memory:
 /// `[N / panel][K / kStep][panel / tile][kStep / kPack][tile][kPack]`.
@@ -292,7 +297,8 @@ std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
 /// All that schedules of `shape` may multiply with, whether tuned or not: what
 /// `instructionsFor` says, and behind integers the floats to which their slices
 /// are unpacked for more rows, where these gain by that and sums may depend on
-/// the rows. Others are as exact as these or not, which speed alone must not
+/// the rows, or, behind those of pairs of rows, those for one row that give the
+/// same bits. Others are as exact as these or not, which speed alone must not
 /// decide.
 std::vector<MatrixISA> allInstructionsFor(const MatmulShape &shape,
                                           const Target &target);

@@ -90,7 +90,7 @@ enum class CpuFeature : uint8_t {
   ARM_FULLFP16,
   /// sdot and udot.
   ARM_DOTPROD,
-  /// smmla.
+  /// smmla and usmmla.
   ARM_I8MM,
   /// bfmmla and bfdot.
   ARM_BF16,

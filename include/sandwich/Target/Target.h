@@ -56,9 +56,12 @@ enum class MatrixISA {
   /// NEON, f32: fmla.
   ARM_NEON_F32,
   /// NEON with dot products: sdot, four k of integers of a weight and of an
-  /// input
-  /// rounded to int8.
+  /// input rounded to int8.
   ARM_NEON_DOTPROD,
+  /// NEON with I8MM: usmmla, and smmla for numbers of 8 bits with minima, 2 x 8
+  /// integers of a weight times 8 x 2 of an input rounded to int8 into 2 x 2
+  /// i32.
+  ARM_NEON_I8MM,
   /// NEON with BF16: bfmmla, 2 x 4 times 4 x 2 bf16 into 2 x 2 f32.
   ARM_NEON_BF16,
   /// SVE, f32: fmla on vectors as long as the CPU has them, up to 512 bits;
@@ -77,7 +80,8 @@ inline constexpr size_t matrixISACount =
 struct RegisterFile {
   /// Vector registers, or tiles.
   int64_t registers;
-  /// f32 sums in one register: 1 row of a vector, 16 of a tile, 2 of bfmmla's.
+  /// Sums in one register: 1 row of a vector, 16 of a tile, 2 of those of
+  /// bfmmla and usmmla.
   int64_t rows, columns;
 };
 
@@ -128,8 +132,8 @@ inline bool multipliesIntegers(MatrixISA isa) {
 struct Target {
   /// `x86-64-avx2`, `x86-64-avx-vnni`, `x86-64-avx512`, `x86-64-avx512-vnni`,
   /// `x86-64-avx512-bf16`, `x86-64-amx`, `aarch64-neon`,
-  /// `aarch64-neon-dotprod`, `aarch64-sve`, `aarch64-sve-bf16`,
-  /// `aarch64-neon-bf16`.
+  /// `aarch64-neon-dotprod`, `aarch64-neon-i8mm`, `aarch64-sve`,
+  /// `aarch64-sve-bf16`, `aarch64-neon-bf16`.
   std::string name;
   CpuArchitecture architecture = CpuArchitecture::X86_64;
   /// Best last; the schedule rule prefers the last that fits a matmul.

@@ -77,13 +77,12 @@ BodyWriter::Sums BodyWriter::multiplyAll(Sums sums) {
 void BodyWriter::loadStayingOperands() {
   Value zero = createIndex(builder, 0);
   beginRound(zero);
-  int64_t rowBlocks = firstRows.size();
   if (streamsInput()) {
     for (int64_t column = 0; column < columnBlocks; ++column)
       stayingHeld.push_back(loadColumn(column, zero));
     stayingStreamed = loadRow(0, zero, 0);
   } else {
-    for (int64_t row = 0; row < rowBlocks; ++row)
+    for (int64_t row = 0; row < rowBlocks(); ++row)
       stayingHeld.push_back(loadRow(row, zero, 0));
     stayingStreamed = loadColumn(0, zero);
   }
@@ -146,8 +145,7 @@ void BodyWriter::writeStep(Value k, int64_t offset,
   // keep a pointer to each panel for each step of the loop.
   if (hasScalableVectors(kernel.isa))
     position = hide(position);
-  int64_t rowBlocks = firstRows.size();
-  bool usedOnce = std::min(rowBlocks, columnBlocks) == 1;
+  bool usedOnce = std::min(rowBlocks(), columnBlocks) == 1;
   bool stay = specialization.operandsStay;
   auto multiplyInto = [&](int64_t row, int64_t column, Value rowOperand,
                           Value weight) {
@@ -159,17 +157,17 @@ void BodyWriter::writeStep(Value k, int64_t offset,
   if (streamsInput()) {
     for (int64_t column = 0; column < columnBlocks && !stay; ++column)
       held.push_back(loadColumn(column, position));
-    for (int64_t row = 0; row < rowBlocks; ++row) {
+    for (int64_t row = 0; row < rowBlocks(); ++row) {
       Value operand = stay ? stayingStreamed : loadRow(row, k, offset);
       for (int64_t column = 0; column < columnBlocks; ++column)
         multiplyInto(row, column, operand, held[column]);
     }
   } else {
-    for (int64_t row = 0; row < rowBlocks && !stay; ++row)
+    for (int64_t row = 0; row < rowBlocks() && !stay; ++row)
       held.push_back(loadRow(row, k, offset));
     for (int64_t column = 0; column < columnBlocks; ++column) {
       Value weight = stay ? stayingStreamed : loadColumn(column, position);
-      for (int64_t row = 0; row < rowBlocks; ++row)
+      for (int64_t row = 0; row < rowBlocks(); ++row)
         multiplyInto(row, column, held[row], weight);
     }
   }

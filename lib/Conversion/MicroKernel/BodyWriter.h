@@ -85,11 +85,11 @@ protected:
   /// micro-kernel.
   mlir::Value input, sumsBlock;
 
+  /// Registers with sums above each other.
+  int64_t rowBlocks() const { return static_cast<int64_t>(firstRows.size()); }
   /// Whether the operands of the rows pass, those of the columns being fewer;
   /// else the other way round.
-  bool streamsInput() const {
-    return columnBlocks < static_cast<int64_t>(firstRows.size());
-  }
+  bool streamsInput() const { return columnBlocks < rowBlocks(); }
 
   void storeSums(mlir::ValueRange sums);
 

@@ -34,6 +34,9 @@ const MicroKernelEmitter &getX86MultiplyAddInt8Emitter();
 /// NEON with dot products.
 const MicroKernelEmitter &getNeonDotInt8Emitter();
 
+/// NEON with matrix multiplication of integers.
+const MicroKernelEmitter &getNeonMatrixInt8Emitter();
+
 /// Quantized weights widened in registers: `canWidenGroups`.
 const MicroKernelEmitter &getGroupWideningEmitter();
 

@@ -32,10 +32,10 @@ protected:
   Value createGroupSum(Value /*rows*/, int64_t /*row*/) final {
     return createZeroSum();
   }
-  Value scaleGroupSum(Value sum, Value /*rows*/, int64_t /*row*/) override {
+  RowScales loadRowScales(Value rows, int64_t row) final;
+  Value scaleGroupSum(Value sum, const RowScales & /*rows*/) override {
     return sum;
   }
-  Value sumOfRow(Value rows, int64_t row) final;
 
   bool hasBytes() const { return storage.number == NumberFormat::Int8; }
   Type inputElement() const {
@@ -67,7 +67,7 @@ private:
   }
   Value prepare(Value bytes) override;
   Value extract(const Line &line, int64_t part, int64_t digit) override;
-  Value scaleGroupSum(Value sum, Value rows, int64_t row) override;
+  Value scaleGroupSum(Value sum, const RowScales &rows) override;
 
   /// Whether numbers are looked up in a register of 16 floats.
   bool looksUp() const {
@@ -106,7 +106,9 @@ Value WideningWriter::getRows() {
   return addressOf(arguments.input, element);
 }
 
-Value WideningWriter::sumOfRow(Value rows, int64_t row) {
+GroupsWriter::RowScales WideningWriter::loadRowScales(Value rows, int64_t row) {
+  if (!hasMinima())
+    return {};
   Value sum;
   for (int64_t k = 0; k < group; k += smallestGroup) {
     Value values = load(VectorType::get({smallestGroup}, inputElement()), rows,
@@ -119,7 +121,7 @@ Value WideningWriter::sumOfRow(Value rows, int64_t row) {
   }
   sum = vector::ReductionOp::create(builder, vector::CombiningKind::ADD, sum,
                                     arith::FastMathFlags::reassoc);
-  return vector::BroadcastOp::create(builder, sumType, sum);
+  return {.sums = vector::BroadcastOp::create(builder, sumType, sum)};
 }
 
 Value WideningWriter::shiftDown(const Line &line, int64_t bits) {
@@ -174,8 +176,8 @@ Value FloatWideningWriter::extract(const Line &line, int64_t part,
   return arith::SIToFPOp::create(builder, sumType, words);
 }
 
-Value FloatWideningWriter::scaleGroupSum(Value sum, Value /*rows*/,
-                                         int64_t /*row*/) {
+Value FloatWideningWriter::scaleGroupSum(Value sum,
+                                         const RowScales & /*rows*/) {
   if (looksUp())
     return sum;
   // Numbers were the highest bits of 32; this is exact.

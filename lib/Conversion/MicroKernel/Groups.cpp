@@ -15,10 +15,6 @@
 using namespace mlir;
 using namespace sandwich;
 
-/// Numbers of a column that lie together.
-static constexpr int64_t numbersOfQuad = 4;
-static constexpr int64_t wordBytes = 4;
-
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -29,7 +25,7 @@ GroupsWriter::GroupsWriter(ImplicitLocOpBuilder &builder,
     : VectorWriter(builder, specialization, arguments),
       storage(specialization.storage), group(specialization.group),
       numbersType(
-          VectorType::get({numbersOfQuad * lanes}, builder.getI8Type())),
+          VectorType::get({numbersOfWord * lanes}, builder.getI8Type())),
       wordsType(VectorType::get({lanes}, builder.getI32Type())) {}
 
 Value GroupsWriter::addressOf(Value buffer, Value element) {
@@ -49,14 +45,16 @@ Value GroupsWriter::advance(Value address, int64_t bytes) {
   return arith::AddIOp::create(builder, address, distance);
 }
 
-Value GroupsWriter::load(Type type, Value address, int64_t offset,
-                         int64_t alignment) {
+Value GroupsWriter::pointerTo(Value address, int64_t offset) {
   auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
   Value pointer = LLVM::IntToPtrOp::create(builder, pointerType, address);
-  Value place =
-      LLVM::GEPOp::create(builder, pointerType, builder.getI8Type(), pointer,
-                          LLVM::GEPArg(static_cast<int32_t>(offset)));
-  return LLVM::LoadOp::create(builder, type, place,
+  return LLVM::GEPOp::create(builder, pointerType, builder.getI8Type(), pointer,
+                             LLVM::GEPArg(static_cast<int32_t>(offset)));
+}
+
+Value GroupsWriter::load(Type type, Value address, int64_t offset,
+                         int64_t alignment) {
+  return LLVM::LoadOp::create(builder, type, pointerTo(address, offset),
                               static_cast<unsigned>(alignment));
 }
 
@@ -79,34 +77,40 @@ Value GroupsWriter::splatWords(int64_t value) {
           wordsType, builder.getI32IntegerAttr(static_cast<int32_t>(value))));
 }
 
+GroupsWriter::NumbersPlace GroupsWriter::placeOfNumbers(int64_t number,
+                                                        int64_t column) const {
+  NumbersPlace place{.panel = column / packing.panel,
+                     .byte = (number * packing.panel + column % packing.panel) *
+                             numbersOfWord};
+  if (storage.number == NumberFormat::Int4) {
+    place.high = place.byte / sharedLineBytes % 2 == 1;
+    place.byte = place.byte / (2 * sharedLineBytes) * sharedLineBytes +
+                 place.byte % sharedLineBytes;
+  }
+  return place;
+}
+
 GroupsWriter::Line GroupsWriter::loadLine(ArrayRef<Value> panels,
                                           int64_t number, int64_t block) {
-  const int64_t panel = block / blocksOfPanel();
-  int64_t byte = (number * packing.panel + block % blocksOfPanel() * lanes) *
-                 numbersOfQuad;
-  bool high = false;
-  if (sharesLines()) {
-    high = byte / sharedLineBytes % 2 == 1;
-    byte =
-        byte / (2 * sharedLineBytes) * sharedLineBytes + byte % sharedLineBytes;
+  const NumbersPlace place = placeOfNumbers(number, block * blockColumns);
+  if (!loaded || loadedPlace != std::pair(place.panel, place.byte)) {
+    loadedPlace = {place.panel, place.byte};
+    loaded = prepare(loadStored(panels, place));
   }
-  if (!loaded || loadedPlace != std::pair(panel, byte)) {
-    loadedPlace = {panel, byte};
-    loaded = prepare(load(numbersType, panels[panel], byte, 1));
-  }
-  return {loaded, high};
+  return {loaded, place.high};
 }
 
 Value GroupsWriter::loadScales(ArrayRef<Value> panels, int64_t offset,
                                int64_t block) {
-  const int64_t bytes = bytesOf(storage.scale);
-  offset += block % blocksOfPanel() * lanes * bytes;
-  Value panel = panels[block / blocksOfPanel()];
+  const int64_t column = block * blockColumns;
+  offset += column % packing.panel * bytesOf(storage.scale);
+  Value panel = panels[column / packing.panel];
+  auto type = VectorType::get({blockColumns}, builder.getF32Type());
   if (storage.scale == ScaleFormat::F32)
-    return load(sumType, panel, offset, 1);
-  Value halves =
-      load(VectorType::get({lanes}, builder.getF16Type()), panel, offset, 1);
-  return arith::ExtFOp::create(builder, sumType, halves);
+    return load(type, panel, offset, 1);
+  Value halves = load(VectorType::get({blockColumns}, builder.getF16Type()),
+                      panel, offset, 1);
+  return arith::ExtFOp::create(builder, type, halves);
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,53 +167,79 @@ BodyWriter::Sums GroupsWriter::multiplyAll(Sums sums) {
   sums.clear();
   for (int64_t row = 0; row < kernel.rows; ++row)
     for (int64_t block = 0; block < columnBlocks; ++block)
-      sums.push_back(loadSum(row, block * lanes));
+      sums.push_back(loadSum(row, block * blockColumns));
   return sums;
 }
 
-BodyWriter::Sums GroupsWriter::createGroupSums(Value rows) {
+BodyWriter::Sums GroupsWriter::createGroupSums(Value rows, int64_t count) {
   Sums result;
-  for (int64_t row = 0; row < kernel.rows; ++row)
-    result.append(columnBlocks, createGroupSum(rows, row));
+  for (int64_t block = 0; block < rowBlocks(); ++block)
+    result.append(count, createGroupSum(rows, block));
   return result;
 }
 
 void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,
                               MutableArrayRef<Value> sums) {
-  SmallVector<Value> groupSums = createGroupSums(rows);
-  const int64_t quads = group / numbersOfQuad;
+  Sums groupSums = createGroupSums(rows, columnBlocks);
+  multiplyGroup(panels, rows, groupSums,
+                [&](ArrayRef<Value> panels, Value rows, int64_t count,
+                    MutableArrayRef<Value> groupSums) {
+                  writeQuads(panels, rows, count, groupSums);
+                });
+  // Sums in memory leave registers for what takes more than a load.
+  SmallVector<RowScales> ofRows;
+  for (int64_t row = 0; row < rowBlocks() && !keepsSums(); ++row)
+    ofRows.push_back(loadRowScales(rows, row));
+  for (int64_t block = 0; block < columnBlocks; ++block) {
+    const ColumnScales scales = loadColumnScales(panels, block);
+    for (int64_t row = 0; row < rowBlocks(); ++row) {
+      Value groupSum = groupSums[row * columnBlocks + block];
+      if (keepsSums()) {
+        Value &sum = sums[row * columnBlocks + block];
+        sum = addGroupSum(sum, groupSum, scales, loadRowScales(rows, row));
+        continue;
+      }
+      const int64_t column = block * blockColumns;
+      storeSum(addGroupSum(loadSum(row, column), groupSum, scales, ofRows[row]),
+               row, column);
+    }
+  }
+}
+
+void GroupsWriter::multiplyGroup(ArrayRef<Value> panels, Value rows,
+                                 MutableArrayRef<Value> groupSums,
+                                 QuadsWriter multiplyQuads) {
+  const int64_t quads = group / numbersOfWord;
   // All quads of the usual groups; of longer ones as many at a time as share
   // no line with others.
   constexpr int64_t mostQuads = 16,
-                    quadsOfRound = smallestGroup / numbersOfQuad;
+                    quadsOfRound = smallestGroup / numbersOfWord;
   if (quads <= mostQuads) {
-    writeQuads(panels, rows, quads, groupSums);
-  } else {
-    const int64_t panelBytes =
-        quadsOfRound * numbersOfQuad * packing.panel * storage.bits() / 8;
-    SmallVector<Value> carried(panels);
-    carried.push_back(rows);
-    carried.append(groupSums);
-    OpBuilder::InsertionGuard guard(builder);
-    auto loop = scf::ForOp::create(builder, createIndex(builder, 0),
-                                   createIndex(builder, quads),
-                                   createIndex(builder, quadsOfRound), carried);
-    builder.setInsertionPointToStart(loop.getBody());
-    carried.assign(loop.getRegionIterArgs().begin(),
-                   loop.getRegionIterArgs().end());
-    MutableArrayRef<Value> all(carried);
-    auto places = all.take_front(panels.size());
-    writeQuads(places, all[panels.size()], quadsOfRound,
-               all.drop_front(panels.size() + 1));
-    for (Value &panel : places)
-      panel = advance(panel, panelBytes);
-    all[panels.size()] =
-        advance(all[panels.size()], quadsOfRound * quadStride());
-    scf::YieldOp::create(builder, carried);
-    groupSums.assign(loop.getResults().begin() + panels.size() + 1,
-                     loop.getResults().end());
+    multiplyQuads(panels, rows, quads, groupSums);
+    return;
   }
-  addGroupSums(panels, rows, groupSums, sums);
+  const int64_t panelBytes =
+      quadsOfRound * numbersOfWord * packing.panel * storage.bits() / 8;
+  SmallVector<Value> carried(panels);
+  carried.push_back(rows);
+  carried.append(groupSums.begin(), groupSums.end());
+  OpBuilder::InsertionGuard guard(builder);
+  auto loop = scf::ForOp::create(builder, createIndex(builder, 0),
+                                 createIndex(builder, quads),
+                                 createIndex(builder, quadsOfRound), carried);
+  builder.setInsertionPointToStart(loop.getBody());
+  carried.assign(loop.getRegionIterArgs().begin(),
+                 loop.getRegionIterArgs().end());
+  MutableArrayRef<Value> all(carried);
+  auto places = all.take_front(panels.size());
+  multiplyQuads(places, all[panels.size()], quadsOfRound,
+                all.drop_front(panels.size() + 1));
+  for (Value &panel : places)
+    panel = advance(panel, panelBytes);
+  all[panels.size()] = advance(all[panels.size()], quadsOfRound * quadStride());
+  scf::YieldOp::create(builder, carried);
+  llvm::copy(loop.getResults().drop_front(panels.size() + 1),
+             groupSums.begin());
 }
 
 void GroupsWriter::writeQuads(ArrayRef<Value> panels, Value rows, int64_t count,
@@ -268,27 +298,22 @@ Value GroupsWriter::createMinima(ArrayRef<Value> panels, Value scales,
   return vector::FMAOp::create(builder, scales, offset, minima);
 }
 
-void GroupsWriter::addGroupSums(ArrayRef<Value> panels, Value rows,
-                                ArrayRef<Value> groupSums,
-                                MutableArrayRef<Value> sums) {
-  for (int64_t block = 0; block < columnBlocks; ++block) {
-    Value scales =
-        loadScales(panels, scalesOffset(storage, packing.panel, group), block);
-    Value minima;
-    if (hasMinima())
-      minima = createMinima(panels, scales, block);
-    for (int64_t row = 0; row < kernel.rows; ++row) {
-      const int64_t place = row * columnBlocks + block;
-      Value sum = keepsSums() ? sums[place] : loadSum(row, block * lanes);
-      Value product = scaleGroupSum(groupSums[place], rows, row);
-      sum = vector::FMAOp::create(builder, product, scales, sum);
-      if (minima)
-        sum = vector::FMAOp::create(builder, sumOfRow(rows, row), minima, sum);
-      sum = pin(sum, Value(), false);
-      if (keepsSums())
-        sums[place] = sum;
-      else
-        storeSum(sum, row, block * lanes);
-    }
-  }
+GroupsWriter::ColumnScales
+GroupsWriter::loadColumnScales(ArrayRef<Value> panels, int64_t block) {
+  ColumnScales result;
+  result.scales =
+      loadScales(panels, scalesOffset(storage, packing.panel, group), block);
+  if (hasMinima())
+    result.minima = createMinima(panels, result.scales, block);
+  return result;
+}
+
+Value GroupsWriter::addGroupSum(Value sum, Value groupSum,
+                                const ColumnScales &columns,
+                                const RowScales &rows) {
+  Value product = scaleGroupSum(groupSum, rows);
+  sum = vector::FMAOp::create(builder, product, columns.scales, sum);
+  if (columns.minima)
+    sum = vector::FMAOp::create(builder, rows.sums, columns.minima, sum);
+  return pin(sum, Value(), false);
 }

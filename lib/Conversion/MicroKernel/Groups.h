@@ -13,6 +13,10 @@
 
 namespace sandwich {
 
+/// Numbers of a column that lie together, a quad.
+inline constexpr int64_t numbersOfWord = 4;
+inline constexpr int64_t wordBytes = 4;
+
 /// Reads a quantized weight as it is stored, in groups of k: the products of a
 /// group are summed, and each such sum is scaled and added up in f32. A
 /// register of stored numbers has four k, a quad, of as many columns as a
@@ -27,11 +31,29 @@ public:
                const MicroKernelArguments &arguments);
 
 protected:
-  /// Stored numbers, bytes, of which `high` says that they are the high halves
-  /// of bytes that two lines share.
+  /// Where a register of numbers as they are stored lies: four k of as many
+  /// columns as it has words.
+  struct NumbersPlace {
+    int64_t panel, byte;
+    /// Whether they are the high halves of bytes that two lines share.
+    bool high = false;
+  };
+  /// Stored numbers and which halves of their bytes.
   struct Line {
     mlir::Value bytes;
     bool high = false;
+  };
+  /// What sums of a group are multiplied by and what is added, in the lanes of
+  /// the columns.
+  struct ColumnScales {
+    /// Minima, of numbers as `extract` gives them, where there are any.
+    mlir::Value scales, minima;
+  };
+  /// The same in the lanes of the rows.
+  struct RowScales {
+    /// None where the input was not rounded. Sums of the input, where there are
+    /// minima.
+    mlir::Value scales, sums;
   };
 
   /// Whether sums stay in registers while those of a group come and go; else
@@ -56,13 +78,47 @@ protected:
   virtual int64_t quadStride() const = 0;
   /// The address of the first group of the rows.
   virtual mlir::Value getRows() = 0;
-  /// What the sum of a row's group begins with.
-  virtual mlir::Value createGroupSum(mlir::Value rows, int64_t row) = 0;
-  /// The sum of a row's group but for the weight's scale, in f32.
-  virtual mlir::Value scaleGroupSum(mlir::Value sum, mlir::Value rows,
-                                    int64_t row) = 0;
-  /// The values of a row's group added up, in every lane.
-  virtual mlir::Value sumOfRow(mlir::Value rows, int64_t row) = 0;
+  /// What the sums of the rows of register `block` begin with.
+  virtual mlir::Value createGroupSum(mlir::Value rows, int64_t block) = 0;
+  /// Of the rows of register `block`, of a group whose rows begin at the
+  /// address `rows`.
+  virtual RowScales loadRowScales(mlir::Value rows, int64_t block) = 0;
+  /// The sum of a group but for the weight's scale, in f32.
+  virtual mlir::Value scaleGroupSum(mlir::Value sum, const RowScales &rows) = 0;
+  /// The scales or minima, which begin `offset` bytes into a group, of the
+  /// columns of register `block`, in their lanes.
+  virtual mlir::Value loadScales(llvm::ArrayRef<mlir::Value> panels,
+                                 int64_t offset, int64_t block);
+
+  Sums multiplyAll(Sums sums) override;
+  /// Adds the products of one group, whose columns' panels and rows begin at
+  /// the addresses `panels` and `rows`, to `sums`.
+  virtual void writeGroup(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,
+                          llvm::MutableArrayRef<mlir::Value> sums);
+  /// What sums of the group begin with, `count` beside each other.
+  Sums createGroupSums(mlir::Value rows, int64_t count);
+  /// Adds the products of `count` quads from the one on that `panels` and
+  /// `rows` are of.
+  using QuadsWriter = llvm::function_ref<void(
+      llvm::ArrayRef<mlir::Value> panels, mlir::Value rows, int64_t count,
+      llvm::MutableArrayRef<mlir::Value> groupSums)>;
+  /// Multiplies the quads of a group, whole `smallestGroup`s at a time.
+  void multiplyGroup(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,
+                     llvm::MutableArrayRef<mlir::Value> groupSums,
+                     QuadsWriter multiplyQuads);
+  ColumnScales loadColumnScales(llvm::ArrayRef<mlir::Value> panels,
+                                int64_t block);
+  /// `sum` with the scaled `groupSum` added.
+  mlir::Value addGroupSum(mlir::Value sum, mlir::Value groupSum,
+                          const ColumnScales &columns, const RowScales &rows);
+
+  /// The place of quad `number` of the columns from `column` on.
+  NumbersPlace placeOfNumbers(int64_t number, int64_t column) const;
+  /// The bytes at `place`.
+  mlir::Value loadStored(llvm::ArrayRef<mlir::Value> panels,
+                         const NumbersPlace &place) {
+    return load(numbersType, panels[place.panel], place.byte, 1);
+  }
 
   mlir::Value pin(mlir::Value sum, mlir::Value streamed, bool usedOnce) final;
 
@@ -71,6 +127,7 @@ protected:
                    mlir::ValueRange operands);
   mlir::Value splatBytes(int64_t value);
   mlir::Value splatWords(int64_t value);
+  mlir::Value pointerTo(mlir::Value address, int64_t offset);
   mlir::Value load(mlir::Type type, mlir::Value address, int64_t offset,
                    int64_t alignment);
   /// In every lane the word `offset` bytes from `address` on.
@@ -86,26 +143,12 @@ protected:
   mlir::VectorType numbersType, wordsType;
 
 private:
-  Sums multiplyAll(Sums sums) final;
-  /// Adds the products of one group, whose columns' panels and rows begin at
-  /// the addresses `panels` and `rows`.
-  void writeGroup(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,
-                  llvm::MutableArrayRef<mlir::Value> sums);
-  Sums createGroupSums(mlir::Value rows);
-  /// Multiplies `count` quads from the one on that `panels` and `rows` are of.
   void writeQuads(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,
                   int64_t count, llvm::MutableArrayRef<mlir::Value> groupSums);
-  void addGroupSums(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,
-                    llvm::ArrayRef<mlir::Value> groupSums,
-                    llvm::MutableArrayRef<mlir::Value> sums);
 
   /// The numbers of quad `number` of the columns of register `block`.
   Line loadLine(llvm::ArrayRef<mlir::Value> panels, int64_t number,
                 int64_t block);
-  /// The scales or minima, which begin `offset` bytes into a group, of the
-  /// columns of register `block`.
-  mlir::Value loadScales(llvm::ArrayRef<mlir::Value> panels, int64_t offset,
-                         int64_t block);
   /// The minima of the columns of register `block`, of numbers as `extract`
   /// gives them.
   mlir::Value createMinima(llvm::ArrayRef<mlir::Value> panels,
@@ -113,10 +156,6 @@ private:
   mlir::Value advance(mlir::Value address, int64_t bytes);
   /// Of an operand in a vector register.
   llvm::StringRef registerConstraint() const;
-
-  bool sharesLines() const { return storage.number == NumberFormat::Int4; }
-  /// Registers of a panel.
-  int64_t blocksOfPanel() const { return packing.panel / lanes; }
 
   /// The bytes that were loaded last, which two registers of numbers may share:
   /// of which panel, from which byte on.

@@ -15,7 +15,8 @@ namespace sandwich {
 
 /// Integers of a weight times integers of an input: products of a group are
 /// summed exactly, in i32, and each such sum is scaled by both its scales. Each
-/// word of a result adds four products.
+/// word of a result adds four products; matrix multiplication has its own
+/// `writeGroup`.
 class IntegerDotWriter : public GroupsWriter {
 public:
   IntegerDotWriter(mlir::ImplicitLocOpBuilder &builder,
@@ -32,8 +33,12 @@ protected:
   virtual mlir::Value dot(mlir::Value sum, mlir::Value weight,
                           mlir::Value input) = 0;
 
-  /// `extract` on x86 but for the sign of numbers of 8 bits.
+  /// `extract` of numbers without a sign.
   mlir::Value extractUnsigned(mlir::Value bytes, bool high);
+  /// In the lanes of each row of register `block` its word of those that begin
+  /// `offset` bytes into a group of `rows`.
+  virtual mlir::Value loadWords(mlir::Type type, mlir::Value rows,
+                                int64_t offset, int64_t block);
 
 private:
   mlir::Value extract(const Line &line, int64_t /*part*/,
@@ -49,24 +54,37 @@ private:
   int64_t groupStride() const final;
   int64_t quadStride() const final;
   mlir::Value getRows() final;
-  mlir::Value createGroupSum(mlir::Value rows, int64_t row) final;
-  mlir::Value scaleGroupSum(mlir::Value sum, mlir::Value rows,
-                            int64_t row) final;
-  mlir::Value sumOfRow(mlir::Value rows, int64_t row) final;
+  mlir::Value createGroupSum(mlir::Value rows, int64_t block) final;
+  RowScales loadRowScales(mlir::Value rows, int64_t block) final;
+  mlir::Value scaleGroupSum(mlir::Value sum, const RowScales &rows) final;
 
   int64_t startsOffset() const;
   int64_t scalesOfRowsOffset() const;
+
+  /// Rows of the packed input.
+  const int64_t rowsInMemory;
 };
 
 /// What is taken from stored numbers where instructions want signs: all of 8
 /// bits; those of 4 are positive as they are stored.
 int64_t signedOffsetOf(const StorageFormat &storage);
 
+/// How the rows of a rounded group lie.
+enum class RoundedRows : uint8_t {
+  /// `[rows][group]`
+  Single,
+  /// `[pairs][group / 16][2][row of the pair][2][4]`: of 16 k first the quads 0
+  /// and 2 of both rows, then 1 and 3. Of an odd number of rows the last pair
+  /// is the last two, or the only one twice.
+  Pairs,
+};
+
 /// `emitInputPacking` of integers: groups of rows are rounded to int8. From
 /// stored numbers of the weight `extractedOffset` is subtracted before they are
 /// multiplied.
 void emitRounding(LoopBuilder &builder, const InputPiece &piece,
-                  int64_t extractedOffset);
+                  int64_t extractedOffset,
+                  RoundedRows layout = RoundedRows::Single);
 
 } // namespace sandwich
 

@@ -112,6 +112,8 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
     return getAMXEmitter();
   case MatrixISA::ARM_NEON_DOTPROD:
     return getNeonDotInt8Emitter();
+  case MatrixISA::ARM_NEON_I8MM:
+    return getNeonMatrixInt8Emitter();
   case MatrixISA::ARM_NEON_BF16:
     return getNeonBFMMLAEmitter();
   case MatrixISA::ARM_SVE_BF16:

@@ -19,7 +19,11 @@ public:
   using IntegerDotWriter::IntegerDotWriter;
 
 private:
-  Value extract(Value bytes, bool high) override;
+  Value extract(Value bytes, bool high) override {
+    if (storage.number == NumberFormat::Int8)
+      return arith::XOrIOp::create(builder, bytes, splatBytes(0x80));
+    return extractUnsigned(bytes, high);
+  }
   int64_t extractedOffset() const override { return signedOffsetOf(storage); }
   Value dot(Value sum, Value weight, Value input) override {
     return call(wordsType, "llvm.aarch64.neon.sdot.v4i32.v16i8",
@@ -28,14 +32,6 @@ private:
 };
 
 } // namespace
-
-Value NeonDotInt8Writer::extract(Value bytes, bool high) {
-  if (storage.number == NumberFormat::Int8)
-    return arith::XOrIOp::create(builder, bytes, splatBytes(0x80));
-  if (high)
-    return arith::ShRUIOp::create(builder, bytes, splatBytes(4));
-  return arith::AndIOp::create(builder, bytes, splatBytes(0x0f));
-}
 
 static void emitSignedRounding(LoopBuilder &b, const Packing & /*packing*/,
                                const InputPiece &piece) {

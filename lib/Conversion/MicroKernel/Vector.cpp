@@ -18,10 +18,12 @@ using namespace sandwich;
 VectorWriter::VectorWriter(ImplicitLocOpBuilder &builder,
                            const MicroKernelSpecialization &specialization,
                            const MicroKernelArguments &arguments)
-    : BodyWriter(builder, specialization, arguments, /*blockRows=*/1),
+    : BodyWriter(builder, specialization, arguments,
+                 registerFileOf(specialization.kernel.isa).rows),
       lanes(hasScalableVectors(kernel.isa)
                 ? shortestScalableVectorBytes / 4
-                : registerFileOf(kernel.isa).columns),
+                : registerFileOf(kernel.isa).rows *
+                      registerFileOf(kernel.isa).columns),
       sumType(VectorType::get({lanes}, builder.getF32Type(),
                               {hasScalableVectors(kernel.isa)})) {}
 

@@ -5,7 +5,7 @@
 
 // Options are checked before anything is scheduled.
 
-// TARGET: error: unknown target 'm68k'; known are x86-64-avx2, x86-64-avx-vnni, x86-64-avx512, x86-64-avx512-vnni, x86-64-avx512-bf16, x86-64-amx, aarch64-neon, aarch64-neon-dotprod, aarch64-sve, aarch64-sve-bf16, aarch64-neon-bf16, host
+// TARGET: error: unknown target 'm68k'; known are x86-64-avx2, x86-64-avx-vnni, x86-64-avx512, x86-64-avx512-vnni, x86-64-avx512-bf16, x86-64-amx, aarch64-neon, aarch64-neon-dotprod, aarch64-neon-i8mm, aarch64-sve, aarch64-sve-bf16, aarch64-neon-bf16, host
 // FEW: error: threads must be between 1 and 1024
 // MANY: error: threads must be between 1 and 1024
 // ACTIVATIONS: error: activations must be float or int8, not 'int7'
