@@ -97,6 +97,16 @@ static void narrow(Value input) {
   input.replaceUsesWithIf(rounded.getResult(), isMultipliedInBF16);
 }
 
+/// Whether both give the same bits. Sums of a group are exact, and usmmla's are
+/// scaled as sdot's are.
+static bool roundAlike(MatrixISA first, MatrixISA second) {
+  const auto isOfNeon = [](MatrixISA isa) {
+    return isa == MatrixISA::ARM_NEON_DOTPROD ||
+           isa == MatrixISA::ARM_NEON_I8MM;
+  };
+  return first == second || (isOfNeon(first) && isOfNeon(second));
+}
+
 namespace {
 struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
   using ScheduleMatmulsBase::ScheduleMatmulsBase;
@@ -165,7 +175,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
         MatrixISA isa = schedule.getSchedule().microKernel.isa;
         auto known =
             instructions.try_emplace(matmul.getWeightAttr().getAttr(), isa);
-        if (deterministic && known.first->second != isa) {
+        if (deterministic && !roundAlike(known.first->second, isa)) {
           matmul.emitOpError("must be deterministic, but multiplies ")
               << matmul.getWeightAttr() << " by different instructions, "
               << name(known.first->second) << " and " << name(isa);
