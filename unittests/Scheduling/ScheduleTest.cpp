@@ -175,7 +175,7 @@ TEST(Schedule, UntunedIntegersOfOneRowAreDotProducts) {
   for (const char *name :
        {"aarch64-neon-i8mm", "aarch64-neon-bf16", "aarch64-sve-bf16"})
     for (const auto &[n, single] : {std::pair{4096, "ARM_NEON_DOTPROD_1x32"},
-                                    std::pair{48, "ARM_NEON_DOTPROD_3x16"}})
+                                    std::pair{32, "ARM_NEON_DOTPROD_3x16"}})
       for (bool deterministic : {false, true}) {
         const MatmulShape integers{.n = n,
                                    .k = 2048,
