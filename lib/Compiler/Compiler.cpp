@@ -359,6 +359,7 @@ void Compilation::forgetUnusedIntegers() {
   target.features.remove(CpuFeature::AVXVNNI);
   target.features.remove(CpuFeature::AVX512VNNI);
   target.features.remove(CpuFeature::ARM_DOTPROD);
+  target.features.remove(CpuFeature::ARM_I8MM);
 }
 
 /// Without a tile instruction in the program it needs no CPU that has them.
