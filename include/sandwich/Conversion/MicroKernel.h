@@ -160,9 +160,9 @@ public:
   /// kStep of tiles and kPack of vectors. Where rows are paired in a register
   /// and their number is odd, the last pair is the last two, or the only one
   /// twice. For integers, each row's group is rounded to int8, as its largest
-  /// magnitude is 127, and `[rows][group]` of those lie before what else
-  /// `packedGroupLength` is for, all rows' scales last. Of instructions that
-  /// `canPackInput`.
+  /// magnitude is 127, and `[rows][group]` of those, or pairs of rows by 8 k at
+  /// a time, lie before what else `packedGroupLength` is for, all rows' scales
+  /// last. Of instructions that `canPackInput`.
   virtual void emitInputPacking(LoopBuilder &builder, const Packing &packing,
                                 const InputPiece &piece) const;
 
