@@ -39,6 +39,7 @@ protected:
   /// `offset` bytes into a group of `rows`.
   virtual mlir::Value loadWords(mlir::Type type, mlir::Value rows,
                                 int64_t offset, int64_t block);
+  RowScales loadRowScales(mlir::Value rows, int64_t block) final;
 
 private:
   mlir::Value extract(const Line &line, int64_t /*part*/,
@@ -55,7 +56,6 @@ private:
   int64_t quadStride() const final;
   mlir::Value getRows() final;
   mlir::Value createGroupSum(mlir::Value rows, int64_t block) final;
-  RowScales loadRowScales(mlir::Value rows, int64_t block) final;
   mlir::Value scaleGroupSum(mlir::Value sum, const RowScales &rows) final;
 
   int64_t startsOffset() const;
