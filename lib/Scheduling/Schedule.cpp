@@ -318,9 +318,8 @@ bool sandwich::widensGroups(const Schedule &schedule,
   const MicroKernel &kernel = schedule.microKernel;
   const StorageFormat &storage = shape.storage;
   if (!unpacksWeights(kernel.isa, storage) || !storage.hasIntegers() ||
-      !hasGroupWidening(kernel.isa) ||
-      shape.deterministic || schedule.packsInput ||
-      schedule.slice[0] > kernel.rows ||
+      !hasGroupWidening(kernel.isa) || shape.deterministic ||
+      schedule.packsInput || schedule.slice[0] > kernel.rows ||
       kernel.columns % packingFor(shape, kernel.isa).panel != 0)
     return false;
   const int64_t group = storage.groupOf(shape.k);
@@ -334,7 +333,10 @@ bool sandwich::widensGroups(const Schedule &schedule,
   const int64_t digits =
       multipliesBF16(kernel.isa) && storage.number == NumberFormat::Int8 ? 2
                                                                          : 1;
-  const int64_t others = storage.offset == GroupOffset::Minimum ? 5 : 4;
+  // NEON's shuffles have their orders in registers.
+  const int64_t others = isNeon(kernel.isa)                       ? 9
+                         : storage.offset == GroupOffset::Minimum ? 7
+                                                                  : 4;
   // Sums of more rows take more addresses than there are registers for, and
   // gain nothing: unpacking is shared by as many.
   constexpr int64_t mostRows = 6;
