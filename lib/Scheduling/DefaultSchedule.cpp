@@ -176,8 +176,8 @@ std::vector<MicroKernel> wideningMicroKernels(MatrixISA isa,
                                               const Packing &packing) {
   std::vector<MicroKernel> kernels;
   const int64_t lanes = registerFileOf(isa).columns;
-  for (auto [rows, blocks] :
-       std::vector<std::array<int64_t, 2>>{{1, 4}, {2, 4}, {4, 2}, {6, 2}}) {
+  for (auto [rows, blocks] : std::vector<std::array<int64_t, 2>>{
+           {1, 4}, {2, 4}, {2, 2}, {4, 2}, {6, 2}}) {
     const MicroKernel kernel{isa, rows, roundUp(blocks * lanes, packing.panel)};
     if (verify(kernel))
       kernels.push_back(kernel);
@@ -227,7 +227,8 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
     schedule.slice[0] = widening.rows;
     schedule.slice[1] = std::lcm(unit, widening.columns);
     schedule.slice[2] = fitGroups(maxUnpackedWeight / schedule.slice[1]);
-    if (schedule.slice[2] == 0 || !widensGroups(schedule, shape))
+    if (widening.rows <= served || schedule.slice[2] == 0 ||
+        !widensGroups(schedule, shape))
       continue;
     builder.serve(served + 1, widening.rows);
     served = widening.rows;
