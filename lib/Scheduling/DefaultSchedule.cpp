@@ -177,7 +177,7 @@ std::vector<MicroKernel> wideningMicroKernels(MatrixISA isa,
   std::vector<MicroKernel> kernels;
   const int64_t lanes = registerFileOf(isa).columns;
   for (auto [rows, blocks] : std::vector<std::array<int64_t, 2>>{
-           {1, 4}, {2, 4}, {2, 2}, {4, 2}, {6, 2}}) {
+           {1, 4}, {2, 4}, {2, 2}, {4, 2}, {8, 2}}) {
     const MicroKernel kernel{isa, rows, roundUp(blocks * lanes, packing.panel)};
     if (verify(kernel))
       kernels.push_back(kernel);
@@ -197,6 +197,12 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
   const int64_t group = shape.storage.groupOf(shape.k);
   const int64_t unit =
       std::lcm(std::lcm(packing.panel, kernel.columns), shape.columnUnit);
+  // Strips of so many rows widen each for itself what the one before left in a
+  // cache; of two strips that takes less time than unpacking, unless numbers
+  // have two digits.
+  constexpr int64_t fewestRowsToWidenAgain = 8;
+  const int64_t stripsToWiden =
+      shape.storage.number == NumberFormat::Int4 ? 2 : 1;
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
   schedule.order = LoopOrder::ColumnsOuter;
@@ -233,16 +239,21 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
     builder.serve(served + 1, widening.rows);
     served = widening.rows;
   }
+  if (served >= fewestRowsToWidenAgain) {
+    builder.table.back().maxRows = served * stripsToWiden;
+    served *= stripsToWiden;
+  }
   schedule.microKernel = kernel;
   schedule.slice[1] = unit;
   // One strip that does not widen, in a cache for it alone.
   schedule.slice[0] = kernel.rows;
   schedule.slice[2] = fitK(target.l1DataBytes / 2);
-  builder.serve(served + 1, kernel.rows);
+  if (served < kernel.rows)
+    builder.serve(served + 1, kernel.rows);
   constexpr int64_t blockRows = 192;
   schedule.slice[0] = roundUp(blockRows, rowUnitOf(isa));
   schedule.slice[2] = fitK(target.l2Bytes / 4);
-  builder.serve(kernel.rows + 1, INT64_MAX);
+  builder.serve(std::max(served, kernel.rows) + 1, INT64_MAX);
   return std::move(builder.table);
 }
 

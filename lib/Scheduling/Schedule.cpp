@@ -339,7 +339,7 @@ bool sandwich::widensGroups(const Schedule &schedule,
                                                                   : 4;
   // Sums of more rows take more addresses than there are registers for, and
   // gain nothing: unpacking is shared by as many.
-  constexpr int64_t mostRows = 6;
+  constexpr int64_t mostRows = 8;
   return kernel.rows <= mostRows &&
          kernel.rows * columns + columns +
                  (columns < kernel.rows ? columns * digits : kernel.rows) +
