@@ -60,9 +60,10 @@ Result<PredictionComparison> sandwich::comparePredictions(
   auto compareRow = [&](size_t token, std::span<const float> found) -> Status {
     const auto expected = original.subspan(token * columns, columns);
     const double foundSum = logSumExp(found), expectedSum = logSumExp(expected);
-    if (!std::isfinite(foundSum))
+    if (!std::ranges::all_of(found,
+                             [](float each) { return std::isfinite(each); }))
       return makeError("after token number ", token,
-                       " the artifact has a logit that is no number");
+                       " the artifact has a logit that is not finite");
     double divergence = 0;
     for (size_t i = 0; i < columns; ++i) {
       const double logarithm = expected[i] - expectedSum;

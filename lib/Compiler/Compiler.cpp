@@ -406,7 +406,7 @@ Status Compilation::checkCalibration() {
   for (Operation *matrix : findWeights(*module, lm::WeightRole::Matrix)) {
     auto weight = cast<lm::WeightOp>(matrix);
     const StorageFormat storage = weight.getStorageFormat();
-    if (!storage.isQuantized())
+    if (!storage.hasIntegers())
       continue;
     hasIntegers = true;
     const auto layers = static_cast<int64_t>(weight.getLayers().value_or(1));

@@ -404,6 +404,7 @@ Status sandwich::packWeight(const PackedWeight &weight, int64_t rank,
     Slice slice(weight, rank, checkpoint, importance, layer);
     SANDWICH_RETURN_IF_ERROR(slice.check());
     SANDWICH_RETURN_IF_ERROR(packSlice(weight, slice, sink, rounding[layer]));
+    checkpoint.dropPages();
   }
   return {};
 }

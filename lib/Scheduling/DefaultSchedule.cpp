@@ -198,8 +198,8 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
   const int64_t unit =
       std::lcm(std::lcm(packing.panel, kernel.columns), shape.columnUnit);
   // Strips of so many rows widen each for itself what the one before left in a
-  // cache; of two strips that takes less time than unpacking, unless numbers
-  // have two digits.
+  // cache; of two strips that takes less time than unpacking, but
+  // for numbers of 8 bits, of which to widen one takes as long again.
   constexpr int64_t fewestRowsToWidenAgain = 8;
   const int64_t stripsToWiden =
       shape.storage.number == NumberFormat::Int4 ? 2 : 1;

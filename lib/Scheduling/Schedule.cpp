@@ -323,6 +323,10 @@ bool sandwich::widensGroups(const Schedule &schedule,
       kernel.columns % packingFor(shape, kernel.isa).panel != 0)
     return false;
   const int64_t group = storage.groupOf(shape.k);
+  // What a row's values add up to, for minima, is not in a loop.
+  constexpr int64_t longestWithMinima = 256;
+  if (storage.offset == GroupOffset::Minimum && group > longestWithMinima)
+    return false;
   if (schedule.chunkK % group != 0 ||
       (schedule.slice[2] < shape.k && schedule.slice[2] % group != 0))
     return false;

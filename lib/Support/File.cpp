@@ -59,6 +59,13 @@ MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   return *this;
 }
 
+void MappedFile::dropPages() const {
+  // Nobody writes to the mapping, so that there is nothing to lose.
+  if (!contents.empty())
+    (void)::madvise(const_cast<std::byte *>(contents.data()), contents.size(),
+                    MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (!contents.empty())
     ::munmap(const_cast<std::byte *>(contents.data()), contents.size());

@@ -171,6 +171,62 @@ TEST(Schedule, UntunedIntegersPackAllOfK) {
 
 /// Pairs of rows are multiplied as matrices, a single one is not, with whatever
 /// columns there are.
+/// The rows up to which the untuned rule widens `shape` for `target`.
+int64_t rowsWidened(const MatmulShape &shape, const char *target) {
+  Result<ScheduleTable> table = chooseByRule(shape, *getTarget(target), 2);
+  if (!table)
+    return -1;
+  int64_t rows = 0;
+  for (const ScheduleTableEntry &entry : *table) {
+    EXPECT_EQ(errorOf(entry.schedule, shape), "");
+    if (!widensGroups(entry.schedule, shape))
+      break;
+    rows = entry.maxRows;
+  }
+  return rows;
+}
+
+TEST(Schedule, UntunedFloatsWidenIntegersOfFewRows) {
+  const auto shapeOf = [](const char *storage) -> MatmulShape {
+    return {.n = 2048, .k = 2048, .storage = *StorageFormat::parse(storage)};
+  };
+  for (const char *target : {"x86-64-avx512", "x86-64-avx512-bf16"}) {
+    EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16"), target), 16) << target;
+    EXPECT_EQ(rowsWidened(shapeOf("int8-g32-f16"), target), 8) << target;
+    EXPECT_EQ(rowsWidened(shapeOf("int8-row-f32"), target), 8) << target;
+    EXPECT_EQ(rowsWidened(shapeOf("int8-row-f32-minimum"), target), 0)
+        << target;
+    EXPECT_EQ(rowsWidened(shapeOf("fp8-row-f32"), target), 0) << target;
+  }
+  EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16"), "x86-64-avx2"), 4);
+  EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16-minimum"), "x86-64-avx2"), 2);
+  EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16"), "aarch64-neon"), 2);
+  EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16"), "aarch64-sve"), 0);
+  MatmulShape deterministic = shapeOf("int4-g32-f16");
+  deterministic.deterministic = true;
+  EXPECT_EQ(rowsWidened(deterministic, "x86-64-avx512"), 0);
+}
+
+TEST(Schedule, WidensOnlyWholeGroupsThatOneStripReads) {
+  const MatmulShape shape{
+      .n = 64, .k = 256, .storage = *StorageFormat::parse("int4-g64-f16")};
+  const Schedule schedule{.microKernel = {MatrixISA::X86_AVX512_F32, 4, 32},
+                          .slice = {4, 32, 128}};
+  EXPECT_TRUE(widensGroups(schedule, shape));
+  auto without = [&](auto change) {
+    Schedule changed = schedule;
+    change(changed);
+    return widensGroups(changed, shape);
+  };
+  EXPECT_FALSE(without([](Schedule &each) { each.slice[0] = 5; }));
+  EXPECT_FALSE(without([](Schedule &each) { each.slice[2] = 32; }));
+  EXPECT_FALSE(without([](Schedule &each) { each.chunkK = 32; }));
+  EXPECT_FALSE(without([](Schedule &each) { each.packsInput = true; }));
+  EXPECT_FALSE(without([](Schedule &each) { each.microKernel.columns = 16; }));
+  EXPECT_FALSE(without(
+      [](Schedule &each) { each.microKernel.rows = each.slice[0] = 9; }));
+}
+
 TEST(Schedule, UntunedIntegersOfOneRowAreDotProducts) {
   for (const char *name :
        {"aarch64-neon-i8mm", "aarch64-neon-bf16", "aarch64-sve-bf16"})
@@ -192,8 +248,9 @@ TEST(Schedule, UntunedIntegersOfOneRowAreDotProducts) {
         EXPECT_EQ((*table)[1].maxRows, 8);
         for (const auto &[rows, schedule] : *table) {
           EXPECT_EQ(errorOf(schedule, integers), "");
-          if (rows > 1)
+          if (rows > 1) {
             EXPECT_EQ(schedule.microKernel.name(), "ARM_NEON_I8MM_8x16");
+          }
         }
       }
 }

@@ -326,8 +326,9 @@ TEST(StrategiesForEachTarget, ChooseWhatCanRunQuantizedWeights) {
         }
         // Threads that share K have whole groups.
         for (const SearchStep &step : log)
-          if (const int64_t parts = step.schedule.threads[2]; parts > 1)
+          if (const int64_t parts = step.schedule.threads[2]; parts > 1) {
             EXPECT_LE(parts, packed.k / packed.storage.groupOf(packed.k));
+          }
       }
     }
 }
@@ -354,8 +355,9 @@ TEST(StrategiesForEachTarget, EveryPackingOfIntegersHasUntunedSchedules) {
         for (const ScheduleTableEntry &entry : *table) {
           Status status = verify(entry.schedule, shape);
           EXPECT_TRUE(status) << name << ": " << status.error().message;
-          if (!roundsInput)
+          if (!roundsInput) {
             EXPECT_FALSE(multipliesIntegers(entry.schedule.microKernel.isa));
+          }
         }
       }
     }

@@ -9,6 +9,7 @@
 #include "sandwich/Support/File.h"
 
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,6 +83,15 @@ TEST_F(FileTest, WritesToNoFileThatIsThere) {
   EXPECT_TRUE(std::filesystem::is_symlink(first));
   EXPECT_TRUE(readTextFile(path("victim"), 100)->empty());
   EXPECT_EQ(filesInFolder(), 3u);
+}
+
+TEST_F(FileTest, ReadsAgainWhatItDropped) {
+  std::ofstream(path("a")) << "hello";
+  Result<MappedFile> file = MappedFile::open(path("a"));
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->text(), "hello");
+  file->dropPages();
+  EXPECT_EQ(file->text(), "hello");
 }
 
 TEST_F(FileTest, RefusesWhatIsNoFile) {

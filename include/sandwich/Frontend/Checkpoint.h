@@ -135,6 +135,10 @@ public:
   /// What that file calls it, for errors.
   std::string nameInFile(const std::string &name) const;
 
+  /// Takes what was read of the files out of the process's memory, so that no
+  /// more than a part of a large checkpoint is there at a time.
+  void dropPages() const;
+
   /// Checks that every tensor of `expectedTensors(config())` is there, has
   /// exactly that shape and a usable element type, and that the one-dimensional
   /// ones (norm scales, biases) hold only finite numbers; larger ones are

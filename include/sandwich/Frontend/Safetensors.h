@@ -137,6 +137,8 @@ public:
   /// The tensor called `name`, or null.
   const TensorView *find(std::string_view name) const;
 
+  void dropPages() const { file.dropPages(); }
+
 private:
   MappedFile file;
   TensorTable table;

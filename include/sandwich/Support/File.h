@@ -47,6 +47,10 @@ public:
   }
   const std::string &path() const { return name; }
 
+  /// Takes what was read of the file out of the process's memory. The system
+  /// may keep it, and what is read again comes back.
+  void dropPages() const;
+
 private:
   MappedFile() = default;
   std::string name;

@@ -48,8 +48,8 @@ protected:
   int64_t rowOffset(int64_t row) const {
     return row * specialization.inputStride * inputBytes();
   }
-  /// `line` shifted so that its numbers of four bits `number` of each quad are
-  /// the lowest of their words.
+  /// `line` shifted so that what begins at bit `bits` of each word, half a byte
+  /// further where `line` is high, is the lowest.
   Value shiftDown(const Line &line, int64_t bits);
 };
 
@@ -180,7 +180,8 @@ Value FloatWideningWriter::scaleGroupSum(Value sum,
                                          const RowScales & /*rows*/) {
   if (looksUp())
     return sum;
-  // Numbers were the highest bits of 32; this is exact.
+  // Numbers were the highest bits of 32. Exact, but for sums that were infinite
+  // before: of inputs beyond 1e27.
   const float unit = hasBytes() ? 0x1p-24f : 0x1p-28f;
   Value factor = arith::ConstantOp::create(
       builder, DenseElementsAttr::get(sumType, builder.getF32FloatAttr(unit)));

@@ -454,6 +454,11 @@ Status Checkpoint::joinQuantizedTensors() {
   return {};
 }
 
+void Checkpoint::dropPages() const {
+  for (const TensorFile &file : files)
+    file.dropPages();
+}
+
 const TensorView *Checkpoint::find(std::string_view name) const {
   auto location = locations.find(name);
   return location == locations.end() ? nullptr : location->second.tensor;

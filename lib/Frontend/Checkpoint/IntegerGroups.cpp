@@ -176,6 +176,14 @@ static Result<GroupScale> readNumbers(const TensorView &tensor,
   if (!std::isfinite(scale.scale) || !std::isfinite(scale.minimum))
     return makeError("the scale of elements ", column, " to ",
                      column + count - 1, " is not finite");
+  // Of any of its numbers, so that errors do not depend on which there are.
+  const float largest = stored.hasIntegers()
+                            ? static_cast<float>(int64_t(1) << stored.bits())
+                            : largestFloat8;
+  if (!std::isfinite(std::abs(scale.scale) * largest + std::abs(scale.minimum)))
+    return makeError("the scale of elements ", column, " to ",
+                     column + count - 1, ", ", scale.scale,
+                     ", is too large for what it scales");
   if (!format.hasIntegers())
     for (int64_t i = 0; i < count; ++i)
       if (isFloat8NaN(numbers[i]))

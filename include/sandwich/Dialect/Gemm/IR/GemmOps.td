@@ -148,7 +148,10 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
 
     A quantized weight is bytes, whose meaning `stored` tells. Micro-kernels that
     multiply floats read it from a copy of the slice, to which it is unpacked
-    before; those that multiply integers take one of integers as it is, and the
+    before; or, where a slice of integers is one strip of up to eight rows, of
+    whole groups and panels, as it is stored, and widen its numbers in registers,
+    unless the module is `lm.deterministic`. Those that multiply integers take
+    one of integers as it is, and the
     input rounded to int8 in groups of as many k, each with a scale of its own.
 
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
