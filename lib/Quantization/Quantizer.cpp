@@ -155,7 +155,8 @@ static Result<Rounding> roundGroup(ScaleFormat scale, const Numbers &numbers,
 /// The line through the values at the numbers that `rounding` gives them, with
 /// the least squared error, each times its weight: through 0 at `middle`, or
 /// anywhere.
-static Rounding fitLine(const Rounding &rounding, const Integers &numbers,
+template <typename Numbers>
+static Rounding fitLine(const Rounding &rounding, const Numbers &numbers,
                         std::optional<float> middle,
                         std::span<const float> values,
                         std::span<const double> weights) {
@@ -242,7 +243,6 @@ static Result<GroupScale> quantizeFloats(const StorageFormat &format,
                 roundToScale(format.scale, largest / largestFloat8 * share)),
             0};
   };
-  auto keep = [](const Rounding &rounding) { return rounding; };
   // The largest value becomes each of the numbers with the largest exponent in
   // turn. A finer scale would only cut it off, as errors are a share of each
   // value, and twice a scale rounds to the same values but for the smallest.
@@ -254,10 +254,14 @@ static Result<GroupScale> quantizeFloats(const StorageFormat &format,
                                            448.0f / 288,
                                            448.0f / 256};
   const Floats8 numbers;
+  auto fit = [&](const Rounding &rounding) -> Rounding {
+    const Rounding line = fitLine(rounding, numbers, 0.0f, values, weights);
+    return {usableScale(roundToScale(format.scale, line.scale)), 0};
+  };
   SANDWICH_ASSIGN_OR_RETURN(
       const Rounding rounding,
       roundGroup(format.scale, numbers,
-                 findBest(numbers, shares, values, weights, makeRounding, keep),
+                 findBest(numbers, shares, values, weights, makeRounding, fit),
                  values, stored));
   return GroupScale{rounding.scale};
 }
