@@ -15,7 +15,7 @@
 // RUN:   FileCheck %s --check-prefix=UNPACKS
 // RUN: sed 's/slice = .4, 32, 128./slice = [4, 32, 32]/' %s | \
 // RUN:   sandwich-opt -gemm-to-loops | FileCheck %s --check-prefix=UNPACKS
-// RUN: sed 's/4x32/8x32/; s/slice = .4, /slice = [8, /' %s | \
+// RUN: sed 's/4x32/9x32/; s/slice = .4, /slice = [9, /' %s | \
 // RUN:   sandwich-opt -gemm-to-loops | FileCheck %s --check-prefix=UNPACKS
 // RUN: sed 's/4x32/4x16/' %s | sandwich-opt -gemm-to-loops | \
 // RUN:   FileCheck %s --check-prefix=UNPACKS
