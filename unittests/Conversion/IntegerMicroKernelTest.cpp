@@ -367,7 +367,8 @@ private:
         const auto bits = std::bit_cast<uint32_t>(
             static_cast<float>(input[row * this->k() + k]));
         unsigned char *place =
-            to + ((row + 1) * kernelOf->inputStride + group + k) * elementBytes();
+            to +
+            ((row + 1) * kernelOf->inputStride + group + k) * elementBytes();
         if (elementBytes() == 4)
           put(place, bits);
         else

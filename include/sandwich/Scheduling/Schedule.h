@@ -317,11 +317,11 @@ bool unpacksWeights(MatrixISA isa, const StorageFormat &storage);
 bool widensWeights(MatrixISA isa, const StorageFormat &storage);
 
 /// Whether micro-kernels read the weight of `shape` as it is stored and turn
-/// its numbers into floats in registers instead, under `schedule`: where a slice
-/// is one strip of rows, which would read an unpacked copy but once, of whole
-/// groups and panels, and where there are registers for a group's sums, too. As
-/// the sums of a group are scaled, not its weights, sums depend on which of the
-/// two it is: never where they must not depend on the rows.
+/// its numbers into floats in registers instead, under `schedule`: where a
+/// slice is one strip of rows, which would read an unpacked copy but once, of
+/// whole groups and panels, and where there are registers for a group's sums,
+/// too. As the sums of a group are scaled, not its weights, sums depend on
+/// which of the two it is: never where they must not depend on the rows.
 bool widensGroups(const Schedule &schedule, const MatmulShape &shape);
 
 /// The packing that schedules for `isa` find the weight of `shape` in.
