@@ -205,7 +205,7 @@ double CostModel::partSeconds(const MatmulShape &shape,
   const StorageFormat &storage = shape.storage;
   const bool integers = multipliesIntegers(kernel.isa);
   const bool widens = widensGroups(schedule, shape);
-  const bool unpacks = unpacksWeights(kernel.isa, storage) && !widens;
+  const bool unpacks = unpacksWeights(schedule, shape);
   const bool isMatrixInt8 = kernel.isa == MatrixISA::ARM_NEON_I8MM;
   const double storedBytes = bitsPerWeight(storage, shape.k) / 8;
   const double inputBytesOf = integers ? 1 : bf16 ? 2 : 4;

@@ -244,8 +244,7 @@ static Schedule withoutNumbers(const Schedule &schedule,
   fixed.microKernel = {kernel.isa, registerFileOf(kernel.isa).rows,
                        kernel.columns};
   // More rows than the micro-kernel has where the weight is unpacked.
-  const bool unpacks = unpacksWeights(kernel.isa, shape.storage) &&
-                       !widensGroups(schedule, shape);
+  const bool unpacks = unpacksWeights(schedule, shape);
   fixed.slice = {unpacks ? fixed.microKernel.rows + 1 : 1,
                  std::lcm(columnUnitOf(shape, packing), kernel.columns),
                  leastSliceK(shape, schedule)};

@@ -41,6 +41,19 @@ using namespace sandwich::tool;
   exitWithError({error.message});
 }
 
+/// Draws what is done on `line`, unless that is to be quiet, and ends what is
+/// done once the process is interrupted. Both outlive it.
+static CompileProgress progressOf(const Arguments &arguments,
+                                  ProgressLine &line) {
+  return [&](std::string_view stage, double done) -> Status {
+    if (interrupted())
+      return makeError(interruptedMessage());
+    if (!arguments.quiet)
+      line(stage, done);
+    return {};
+  };
+}
+
 //===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//
@@ -54,14 +67,8 @@ static Result<MachineDescription> measureIntoFile(const Machine &machine,
   // Where nothing can be written, nothing need be measured.
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
   ProgressLine line;
-  Result<MachineMeasurement> measured = measureMachine(
-      machine, [&](std::string_view stage, double done) -> Status {
-        if (interrupted())
-          return makeError(interruptedMessage());
-        if (!arguments.quiet)
-          line(stage, done);
-        return {};
-      });
+  Result<MachineMeasurement> measured =
+      measureMachine(machine, progressOf(arguments, line));
   line.finishStage();
   if (!measured)
     return measured.error();
@@ -261,14 +268,7 @@ static Status writeReports(const Arguments &arguments, PendingReports reports,
   sayWhenInterrupted("interrupted; the artifact was written, without the "
                      "report of its quantization");
   Result<QuantizationReport> report = reports.reporter->report(
-      arguments.compile.output,
-      [&](std::string_view stage, double done) -> Status {
-        if (interrupted())
-          return makeError(interruptedMessage());
-        if (!arguments.quiet)
-          line(stage, done);
-        return {};
-      });
+      arguments.compile.output, progressOf(arguments, line));
   line.finishStage();
   if (!report)
     return report.error();
@@ -296,6 +296,7 @@ static Status runCompilation(const Arguments &arguments,
   SANDWICH_ASSIGN_OR_RETURN(PendingReports reports,
                             prepareReports(arguments, options));
   ProgressLine line;
+  const CompileProgress show = progressOf(arguments, line);
   const CompileProgress progress = [&](std::string_view stage,
                                        double done) -> Status {
     if (stage == stageTuning)
@@ -304,11 +305,7 @@ static Status runCompilation(const Arguments &arguments,
       message.say("not all was printed");
     if (stage == stageDone)
       sayWhenInterrupted("interrupted; all was written");
-    if (interrupted())
-      return makeError(interruptedMessage());
-    if (!arguments.quiet)
-      line(stage, done);
-    return {};
+    return show(stage, done);
   };
   TuningSummary summary;
   Status status = compile(options, progress, &summary);

@@ -324,6 +324,13 @@ bool widensWeights(MatrixISA isa, const StorageFormat &storage);
 /// which of the two it is: never where they must not depend on the rows.
 bool widensGroups(const Schedule &schedule, const MatmulShape &shape);
 
+/// Whether each slice of the weight of `shape` is turned into floats in memory
+/// under `schedule`.
+inline bool unpacksWeights(const Schedule &schedule, const MatmulShape &shape) {
+  return unpacksWeights(schedule.microKernel.isa, shape.storage) &&
+         !widensGroups(schedule, shape);
+}
+
 /// The packing that schedules for `isa` find the weight of `shape` in.
 Packing packingFor(const MatmulShape &shape, MatrixISA isa);
 

@@ -37,7 +37,7 @@ const MicroKernelEmitter &getNeonDotInt8Emitter();
 /// NEON with matrix multiplication of integers.
 const MicroKernelEmitter &getNeonMatrixInt8Emitter();
 
-/// Quantized weights widened in registers: `canWidenGroups`.
+/// Quantized weights widened in registers: `widensGroups`.
 const MicroKernelEmitter &getGroupWideningEmitter();
 
 /// AMX.

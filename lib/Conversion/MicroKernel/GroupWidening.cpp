@@ -27,7 +27,7 @@ protected:
   bool keepsSums() const final { return false; }
   int64_t extractedOffset() const override { return storage.storedZero(); }
   int64_t groupStride() const final { return group * inputBytes(); }
-  int64_t quadStride() const final { return 4 * inputBytes(); }
+  int64_t quadStride() const final { return numbersOfWord * inputBytes(); }
   Value getRows() final;
   Value createGroupSum(Value /*rows*/, int64_t /*row*/) final {
     return createZeroSum();
@@ -63,7 +63,8 @@ private:
   Value loadQuad(Value rows, int64_t row, int64_t number,
                  int64_t part) override {
     return broadcast(builder.getF32Type(), rows,
-                     rowOffset(row) + (4 * number + part) * inputBytes());
+                     rowOffset(row) +
+                         (numbersOfWord * number + part) * inputBytes());
   }
   Value prepare(Value bytes) override;
   Value extract(const Line &line, int64_t part, int64_t digit) override;
@@ -196,7 +197,7 @@ Value PairWideningWriter::loadQuad(Value rows, int64_t row, int64_t number,
                                    int64_t part) {
   Type i16 = builder.getI16Type(), i32 = builder.getI32Type();
   Value quad = load(VectorType::get({4}, i16), rows,
-                    rowOffset(row) + 4 * number * inputBytes(), inputBytes());
+                    rowOffset(row) + number * quadStride(), inputBytes());
   Value pair = vector::ShuffleOp::create(builder, quad, quad,
                                          ArrayRef<int64_t>{part, part + 2});
   Value word = vector::ExtractOp::create(
