@@ -69,12 +69,15 @@ static int meetRanks(const SandwichStep *step, int32_t thread) {
   int64_t units = 0, collectives = 1, slowness = 1;
   /* The logits are not there yet. */
   float *sums = step->logits;
-  if (step->num_tokens >= 4 && step->token_ids[0] == HASH_MODEL_WORK) {
+  /* Only a prompt that begins with them: any text may come to such tokens. */
+  const int64_t asked =
+      step->positions[0] == 0 ? step->segments[0].num_tokens : 0;
+  if (asked >= 4 && step->token_ids[0] == HASH_MODEL_WORK) {
     units = step->token_ids[1];
     collectives = step->token_ids[2];
     slowness = step->rank == 1 ? step->token_ids[3] : 1;
   }
-  if (step->num_tokens >= 2 && step->rank == step->token_ids[1] &&
+  if (asked >= 2 && step->rank == step->token_ids[1] &&
       thread == HASH_MODEL_THREADS - 1) {
     volatile int forever = 1;
     while (step->token_ids[0] == HASH_MODEL_LOOP && forever) {

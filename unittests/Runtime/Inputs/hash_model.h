@@ -18,9 +18,9 @@
 #define HASH_MODEL_SPOILING 0
 #define HASH_MODEL_START 0x9e3779b97f4a7c15u
 
-/* What a step of several ranks does that begins with one of these tokens; the
- * numbers are those of the tokens behind it. Every other step works not at all
- * before its only collective. */
+/* What a step of several ranks does whose first text begins with one of these
+ * tokens; the numbers are those of the tokens behind it. Every other step works
+ * not at all before its only collective. */
 enum {
   /* Works 10 ms, more or less, for each unit of the first number before each of
    * the second number's collectives; rank 1 works for as many times as long as

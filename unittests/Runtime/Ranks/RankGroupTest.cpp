@@ -105,6 +105,26 @@ TEST_F(RankGroupTest, AThreadThatNeverEndsIsFound) {
   }
 }
 
+TEST_F(RankGroupTest, TextsMayComeToAnyTokens) {
+  // Only what begins a text makes the ranks of the tests hang.
+  std::unique_ptr<Engine> engine = load({.ranks = 2});
+  ASSERT_TRUE(engine);
+  for (const int32_t token : {HASH_MODEL_LOOP, HASH_MODEL_LEAVE}) {
+    const std::vector<int32_t> prompt = {1}, next = {token}, rank = {0};
+    Sequence one = engine->newSequence(), other = engine->newSequence();
+    ASSERT_TRUE(engine->feed(one, prompt, LogitRows::None));
+    ASSERT_TRUE(engine->feed(other, prompt, LogitRows::None));
+    const std::array<Segment, 2> segments = {
+        {{&one, next, LogitRows::Last}, {&other, rank, LogitRows::Last}}};
+    const Result<StepResult> result = engine->step(segments, PhaseKind::Decode);
+    ASSERT_TRUE(result) << result.error().message;
+    const std::vector<float> expected =
+        hashModelLogits(std::vector<int32_t>{1, token});
+    EXPECT_TRUE(
+        std::ranges::equal(result->logits.first(expected.size()), expected));
+  }
+}
+
 TEST_F(RankGroupTest, ATeamThatWaitsForEverIsFound) {
   for (uint32_t ranks : {2, 4}) {
     std::unique_ptr<Engine> engine = load({.ranks = ranks});
