@@ -11,9 +11,11 @@
 #include "sandwich/Calibration/Calibration.h"
 #include "sandwich/Calibration/FloatModel.h"
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Frontend/IntegerGroups.h"
 #include "sandwich/Runtime/Text/Tokenizer.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace sandwich;
 
@@ -102,7 +104,14 @@ static void addOriginal(const Checkpoint &checkpoint,
     for (int64_t size : expected.shape)
       elements *= static_cast<uint64_t>(size);
     report.originalElements += elements;
-    report.originalWeightBytes += tensor->bytes.size();
+    // Scales and the like are tensors of their own in some files.
+    const auto columns = tensor->shape.empty() ? 0 : tensor->shape.back();
+    report.originalWeightBytes +=
+        tensor->integers
+            ? static_cast<uint64_t>(std::llround(
+                  static_cast<double>(elements) *
+                  bitsPerWeight(tensor->integers->format(), columns) / 8))
+            : tensor->bytes.size();
   }
 }
 

@@ -30,7 +30,9 @@ struct Arguments {
   std::string artifact;
   std::vector<std::string> tokenIds;
   std::string out;
-  uint64_t chunk = 0;
+  /// Tokens of each piece; the last number holds for all that follow. None: as
+  /// many as a step takes.
+  std::vector<uint64_t> chunks;
   tool::EngineArguments engine;
 };
 } // namespace
@@ -73,18 +75,32 @@ static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
   Sequence sequence = engine->newSequence();
-  SANDWICH_RETURN_IF_ERROR(engine->feed(
-      sequence, tokens, LogitRows::All,
-      [&](std::span<const float> logits, uint64_t position,
-          uint64_t) -> Status {
-        if (interrupted())
-          return makeError("interrupted before ", arguments.out,
-                           " was complete; it was not written");
-        SANDWICH_RETURN_IF_ERROR(
-            checkLogits(logits, position, engine->vocabSize()));
-        return file.write(std::as_bytes(logits));
-      },
-      arguments.chunk));
+  const auto feed = [&](size_t first, size_t count, uint64_t chunk) {
+    return engine->feed(
+        sequence, std::span(tokens).subspan(first, count), LogitRows::All,
+        [&](std::span<const float> logits, uint64_t position,
+            uint64_t) -> Status {
+          if (interrupted())
+            return makeError("interrupted before ", arguments.out,
+                             " was complete; it was not written");
+          SANDWICH_RETURN_IF_ERROR(
+              checkLogits(logits, first + position, engine->vocabSize()));
+          return file.write(std::as_bytes(logits));
+        },
+        chunk);
+  };
+  size_t fed = 0;
+  for (size_t i = 0; i + 1 < arguments.chunks.size() && fed < tokens.size();
+       ++i) {
+    const size_t count =
+        std::min<uint64_t>(arguments.chunks[i], tokens.size() - fed);
+    SANDWICH_RETURN_IF_ERROR(feed(fed, count, count));
+    fed += count;
+  }
+  if (fed < tokens.size())
+    SANDWICH_RETURN_IF_ERROR(
+        feed(fed, tokens.size() - fed,
+             arguments.chunks.empty() ? 0 : arguments.chunks.back()));
   SANDWICH_RETURN_IF_ERROR(file.commit());
   tool::writeLog("info: wrote " + arguments.out + ": float32 [" +
                  std::to_string(tokens.size()) + ", " +
@@ -109,12 +125,15 @@ where one is NaN or plus infinity, that is an error, and nothing is written.)");
       ->required()
       ->type_name("FILE");
   command
-      ->add_option("--chunk", arguments->chunk,
-                   "Feeds the prompt in pieces of N tokens; a piece of one "
-                   "token runs the decode phase. By default as large as the "
-                   "plan takes")
+      ->add_option("--chunk", arguments->chunks,
+                   "Feeds the prompt in pieces of N tokens, or of each of the "
+                   "numbers in turn, of which the last holds for the rest; a "
+                   "piece of one token runs the decode phase. By default as "
+                   "large as the plan takes")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
-      ->type_name("N");
+      ->type_name("N[,N...]");
   addEngineOptions(*command, arguments->engine);
   command->callback([arguments, &action] {
     action = [arguments] {

@@ -123,10 +123,19 @@ void NeonMatrixInt8Writer::storeSum(Value sum, int64_t row, int64_t column) {
 BodyWriter::Sums NeonMatrixInt8Writer::multiplyAll(Sums sums) {
   const int64_t count = std::ssize(sums);
   Type i64 = builder.getI64Type();
-  Value size = arith::ConstantIntOp::create(builder, count, 64);
-  Value memory = LLVM::AllocaOp::create(
-      builder, LLVM::LLVMPointerType::get(builder.getContext()), sumType, size,
-      registerBytes);
+  Value memory;
+  {
+    // The stack grows once, wherever this code lies.
+    OpBuilder::InsertionGuard guard(builder);
+    auto function = builder.getInsertionBlock()
+                        ->getParent()
+                        ->getParentOfType<func::FuncOp>();
+    builder.setInsertionPointToStart(&function.front());
+    Value size = arith::ConstantIntOp::create(builder, count, 64);
+    memory = LLVM::AllocaOp::create(
+        builder, LLVM::LLVMPointerType::get(builder.getContext()), sumType,
+        size, registerBytes);
+  }
   // LLVM would take all of them into registers, which they are too many for.
   Value place = arith::IndexCastOp::create(
       builder, builder.getIndexType(),
