@@ -190,6 +190,27 @@ static Status storeAsTheyAre(const llvm::SetVector<Operation *> &weights,
   return {};
 }
 
+/// Whether a matrix lies behind the layers: of a model that generates, it makes
+/// the logits.
+static bool isHead(lm::WeightOp matrix) { return !matrix.getLayers(); }
+
+/// How `matrix` is stored where `dtype` is `weights`. A table of 4 bits would
+/// cost more than it saves: tokens read but a row of it, and as the head it has
+/// the last word. A head alone is as large a part of what is read as others.
+static Result<StorageFormat> storageOf(lm::WeightOp matrix, bool isTable,
+                                       const CompileOptions &options,
+                                       const StorageFormat &weights) {
+  if (!isHead(matrix))
+    return weights;
+  if (options.headDtype)
+    return StorageFormat::parseOption(*options.headDtype);
+  if (!isTable || !weights.hasIntegers() || weights.bits() >= 8)
+    return weights;
+  SANDWICH_ASSIGN_OR_RETURN(const StorageFormat wider,
+                            StorageFormat::parseOption("int8"));
+  return verify(wider, matrix.getTensorType().getDimSize(1)) ? wider : weights;
+}
+
 /// Has the tables of `module` that are not matrices, too, stored as
 /// `options.embeddingDtype` says or, if it says nothing, beside `weights` that
 /// are quantized with 8 bits where rows are whole groups: of a table a token
@@ -244,15 +265,30 @@ Result<OwningOpRef<ModuleOp>> Compilation::buildOwnModel() {
       &context, checkpoint.config(),
       elementTypeNamed(weights.isQuantized() ? "bf16" : weights.name()),
       lm::getType(*attentionElementNamed(*options.kvDtype), &context));
-  const auto matrices = findWeights(*own, lm::WeightRole::Matrix);
+  llvm::SetVector<Operation *> matrices =
+      findWeights(*own, lm::WeightRole::Matrix);
+  llvm::SetVector<Operation *> tables =
+      findWeights(*own, lm::WeightRole::Table);
+  for (Operation *matrix : matrices) {
+    auto weight = cast<lm::WeightOp>(matrix);
+    SANDWICH_ASSIGN_OR_RETURN(
+        const StorageFormat storage,
+        storageOf(weight, tables.contains(matrix), options, weights));
+    if (storage.isQuantized())
+      SANDWICH_RETURN_IF_ERROR(quantize(weight, storage));
+  }
+  // What the checkpoint has of heads does not count then.
+  if (options.headDtype) {
+    auto isToldHead = [&, all = matrices](Operation *weight) {
+      return all.contains(weight) && isHead(cast<lm::WeightOp>(weight));
+    };
+    matrices.remove_if(isToldHead);
+    tables.remove_if(isToldHead);
+  }
   if (!options.dtype)
     SANDWICH_RETURN_IF_ERROR(storeAsTheyAre(matrices, checkpoint));
   if (!options.dtype && !options.embeddingDtype)
-    SANDWICH_RETURN_IF_ERROR(
-        storeAsTheyAre(findWeights(*own, lm::WeightRole::Table), checkpoint));
-  if (weights.isQuantized())
-    for (Operation *matrix : matrices)
-      SANDWICH_RETURN_IF_ERROR(quantize(cast<lm::WeightOp>(matrix), weights));
+    SANDWICH_RETURN_IF_ERROR(storeAsTheyAre(tables, checkpoint));
   SANDWICH_RETURN_IF_ERROR(storeTables(*own, options, weights));
   markDeterministic(*own);
   return own;
@@ -608,17 +644,20 @@ Status sandwich::checkElementTypes(const CompileOptions &options) {
       StorageFormat::parseOption(options.dtype.value_or("bf16"));
   if (!weights)
     return weights.error().inContext("dtype");
-  if (options.embeddingDtype) {
-    Result<StorageFormat> tables =
-        StorageFormat::parseOption(*options.embeddingDtype);
-    if (!tables)
-      return tables.error().inContext("embedding dtype");
+  for (const auto &[what, option] :
+       {std::pair("embedding", &options.embeddingDtype),
+        std::pair("head", &options.headDtype)}) {
+    if (!*option)
+      continue;
+    Result<StorageFormat> storage = StorageFormat::parseOption(**option);
+    if (!storage)
+      return storage.error().inContext(std::string(what) + " dtype");
     const StorageFormat usual =
         weights->isQuantized() ? StorageFormat::bf16() : *weights;
-    if (!tables->isQuantized() && *tables != usual)
-      return makeError("embedding dtype ", tables->name(),
-                       " beside weights of ", weights->name(), " must be ",
-                       usual.name(), ", integers or fp8");
+    if (!storage->isQuantized() && *storage != usual)
+      return makeError(what, " dtype ", storage->name(), " beside weights of ",
+                       weights->name(), " must be ", usual.name(),
+                       ", integers or fp8");
   }
   if (options.activations != "int8" && options.activations != "float")
     return makeError("activations '", options.activations,

@@ -126,6 +126,11 @@ void CommandLine::declareCompilation() {
          "these and --dtype otherwise (default: int8 where --dtype is of "
          "integers or fp8, and as the checkpoint has them without --dtype)")
       ->check(storageFormat);
+  app.add_option("--head-dtype", options.headDtype,
+                 "How the head's weight is stored, which makes the logits: as "
+                 "--embedding-dtype (default: --dtype, but int8 where that is "
+                 "of 4 bits and the weight is the table of embeddings, too)")
+      ->check(storageFormat);
   app.add_option("--activations", options.activations,
                  "What is multiplied with weights of integers: int8, inputs "
                  "rounded to it in groups as long as the weight's, where the "
@@ -217,7 +222,8 @@ void CommandLine::declareCompilation() {
   app.add_option("--ir", options.inputIR,
                  "Start from this model IR or schedule IR, edited by hand, "
                  "instead of the checkpoint's own")
-      ->excludes("--embedding-dtype");
+      ->excludes("--embedding-dtype")
+      ->excludes("--head-dtype");
   app.add_option("--loop-passes", options.loopPasses,
                  "Passes to run on the loop IR before it becomes machine code, "
                  "as sandwich-opt's --pass-pipeline names them: "

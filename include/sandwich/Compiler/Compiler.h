@@ -66,6 +66,10 @@ struct CompileOptions {
   /// default what `dtype` says, and "int8" where that is quantized, if rows are
   /// whole groups.
   std::optional<std::string> embeddingDtype;
+  /// Of the matrix behind the layers, which makes the logits, and may be the
+  /// table of embeddings, too: quantized, or what vectors are. By default what
+  /// `dtype` says, and "int8" for such a table where that is of 4 bits.
+  std::optional<std::string> headDtype;
   /// What is multiplied with weights of integers: "int8", inputs rounded to it
   /// in groups as long as the weight's, where the target has instructions for
   /// that; or "float", which alone is multiplied with fp8.
