@@ -25,8 +25,9 @@ Run it on an idle machine.
   --llama-cpp  a GGUF file, timed with llama-bench. Its continuation comes from
                llama-server, on a port of the loopback interface; where
                llama-bench alone is there, --no-check leaves that out
-  --openvino   a folder with OpenVINO's IR, run by OpenVINO GenAI in bf16, once
-               with each of its two attention back ends (--openvino-attention)
+  --openvino   a folder with OpenVINO's IR, run by OpenVINO GenAI in bf16, f32
+               where the CPU has none, once with each of its two attention back
+               ends (--openvino-attention)
 
 Each of the three may be given several times. Models that are not the same, as
 weights of 4 or 8 bits, can be timed in turn with --no-check.

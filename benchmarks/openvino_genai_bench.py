@@ -14,7 +14,8 @@ greedy step the token and its log-probability. It needs a Python that has
 openvino-genai, and no tokenizer.
 
 Everything runs in bf16, the KV cache too, whatever precision OpenVINO would
-choose by itself; the rest is as its LATENCY hint says. Of a prompt the time to
+choose by itself, or in f32 on CPUs for which it has no bf16; the rest is as its
+LATENCY hint says. Of a prompt the time to
 the first token counts, of generation the mean time of the tokens after that: a
 sampled token more than a forward pass, which is some microseconds.
 """
@@ -36,11 +37,14 @@ def load(arguments):
     # A tokenizer without models is enough for prompts of token ids.
     with tempfile.TemporaryDirectory() as empty:
         tokenizer = openvino_genai.Tokenizer(empty)
+    capabilities = openvino.Core().get_property("CPU",
+                                                "OPTIMIZATION_CAPABILITIES")
+    precision = "bf16" if "BF16" in capabilities else "f32"
     return openvino_genai.LLMPipeline(
         arguments.model, tokenizer, "CPU",
         ATTENTION_BACKEND=arguments.attention,
-        INFERENCE_PRECISION_HINT="bf16",
-        KV_CACHE_PRECISION="bf16",
+        INFERENCE_PRECISION_HINT=precision,
+        KV_CACHE_PRECISION=precision,
         INFERENCE_NUM_THREADS=arguments.threads,
         PERFORMANCE_HINT="LATENCY")
 
