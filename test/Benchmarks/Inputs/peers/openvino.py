@@ -6,3 +6,9 @@
 
 def Tensor(values):
     return values
+
+
+class Core:
+    def get_property(self, device, name):
+        assert (device, name) == ("CPU", "OPTIMIZATION_CAPABILITIES")
+        return ["FP32", "BF16", "INT8"]
