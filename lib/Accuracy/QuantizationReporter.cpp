@@ -15,7 +15,6 @@
 #include "sandwich/Runtime/Text/Tokenizer.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace sandwich;
 
@@ -105,12 +104,12 @@ static void addOriginal(const Checkpoint &checkpoint,
       elements *= static_cast<uint64_t>(size);
     report.originalElements += elements;
     // Scales and the like are tensors of their own in some files.
-    const auto columns = tensor->shape.empty() ? 0 : tensor->shape.back();
+    const int64_t columns = expected.shape.back();
     report.originalWeightBytes +=
         tensor->integers
-            ? static_cast<uint64_t>(std::llround(
-                  static_cast<double>(elements) *
-                  bitsPerWeight(tensor->integers->format(), columns) / 8))
+            ? static_cast<uint64_t>(weightBytes(
+                  tensor->integers->format(),
+                  static_cast<int64_t>(elements) / columns, columns))
             : tensor->bytes.size();
   }
 }

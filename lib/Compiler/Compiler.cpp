@@ -265,10 +265,8 @@ Result<OwningOpRef<ModuleOp>> Compilation::buildOwnModel() {
       &context, checkpoint.config(),
       elementTypeNamed(weights.isQuantized() ? "bf16" : weights.name()),
       lm::getType(*attentionElementNamed(*options.kvDtype), &context));
-  llvm::SetVector<Operation *> matrices =
-      findWeights(*own, lm::WeightRole::Matrix);
-  llvm::SetVector<Operation *> tables =
-      findWeights(*own, lm::WeightRole::Table);
+  const auto matrices = findWeights(*own, lm::WeightRole::Matrix);
+  const auto tables = findWeights(*own, lm::WeightRole::Table);
   for (Operation *matrix : matrices) {
     auto weight = cast<lm::WeightOp>(matrix);
     SANDWICH_ASSIGN_OR_RETURN(
@@ -277,18 +275,16 @@ Result<OwningOpRef<ModuleOp>> Compilation::buildOwnModel() {
     if (storage.isQuantized())
       SANDWICH_RETURN_IF_ERROR(quantize(weight, storage));
   }
-  // What the checkpoint has of heads does not count then.
-  if (options.headDtype) {
-    auto isToldHead = [&, all = matrices](Operation *weight) {
-      return all.contains(weight) && isHead(cast<lm::WeightOp>(weight));
-    };
-    matrices.remove_if(isToldHead);
-    tables.remove_if(isToldHead);
+  if (!options.dtype) {
+    llvm::SetVector<Operation *> kept = matrices;
+    if (!options.embeddingDtype)
+      kept.insert(tables.begin(), tables.end());
+    if (options.headDtype)
+      kept.remove_if([&](Operation *weight) {
+        return matrices.contains(weight) && isHead(cast<lm::WeightOp>(weight));
+      });
+    SANDWICH_RETURN_IF_ERROR(storeAsTheyAre(kept, checkpoint));
   }
-  if (!options.dtype)
-    SANDWICH_RETURN_IF_ERROR(storeAsTheyAre(matrices, checkpoint));
-  if (!options.dtype && !options.embeddingDtype)
-    SANDWICH_RETURN_IF_ERROR(storeAsTheyAre(tables, checkpoint));
   SANDWICH_RETURN_IF_ERROR(storeTables(*own, options, weights));
   markDeterministic(*own);
   return own;

@@ -89,18 +89,17 @@ static Status run(const Arguments &arguments) {
         },
         chunk);
   };
+  const std::vector<uint64_t> &chunks = arguments.chunks;
   size_t fed = 0;
-  for (size_t i = 0; i + 1 < arguments.chunks.size() && fed < tokens.size();
-       ++i) {
-    const size_t count =
-        std::min<uint64_t>(arguments.chunks[i], tokens.size() - fed);
-    SANDWICH_RETURN_IF_ERROR(feed(fed, count, count));
+  for (size_t i = 0; fed < tokens.size(); ++i) {
+    const uint64_t chunk =
+        chunks.empty() ? 0 : chunks[std::min(i, chunks.size() - 1)];
+    size_t count = tokens.size() - fed;
+    if (i + 1 < chunks.size())
+      count = std::min<uint64_t>(chunk, count);
+    SANDWICH_RETURN_IF_ERROR(feed(fed, count, chunk));
     fed += count;
   }
-  if (fed < tokens.size())
-    SANDWICH_RETURN_IF_ERROR(
-        feed(fed, tokens.size() - fed,
-             arguments.chunks.empty() ? 0 : arguments.chunks.back()));
   SANDWICH_RETURN_IF_ERROR(file.commit());
   tool::writeLog("info: wrote " + arguments.out + ": float32 [" +
                  std::to_string(tokens.size()) + ", " +
