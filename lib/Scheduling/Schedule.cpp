@@ -564,9 +564,11 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError("slice K ", schedule.slice[2],
                      " must be all of K or whole groups of ", group);
   }
-  if (shape.storage.isQuantized() && schedule.prefetchLines != 0)
-    return makeError("a quantized weight is not prefetched, but ",
-                     schedule.prefetchLines, " lines are");
+  if (shape.storage.isQuantized() && schedule.prefetchLines != 0 &&
+      (unpacksWeights(schedule, shape) || schedule.prefetchDistance == 0 ||
+       schedule.slice[0] > kernel.rows))
+    return makeError("a quantized weight is prefetched at a distance only, "
+                     "where one strip of rows reads it as it is stored");
   if (multipliesIntegers(kernel.isa) && schedule.chunkK % group != 0)
     return makeError("K of a chunk, ", schedule.chunkK,
                      ", must be whole groups of ", group);

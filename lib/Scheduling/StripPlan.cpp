@@ -24,12 +24,19 @@ PrefetchPlan sandwich::planPrefetch(const Schedule &schedule,
                                     const StorageFormat &storage) {
   if (schedule.prefetchLines == 0)
     return {};
-  int64_t step = loopStep(schedule.microKernel.isa);
+  const bool inGroups = storage.isQuantized();
+  int64_t step = inGroups ? smallestGroup : loopStep(schedule.microKernel.isa);
   int64_t lines = schedule.prefetchLines * (step / (4 * packing.kPack));
   int64_t panelLines = std::max<int64_t>(
       step * packing.panel * storage.bits() / 8 / cacheLineBytes, 1);
   int64_t panels = std::max<int64_t>(width / packing.panel, 1);
   PrefetchPlan plan;
+  if (inGroups) {
+    // Each panel ahead of itself.
+    plan.panels = panels;
+    plan.lines = std::min(divideUp(lines, panels), panelLines);
+    return plan;
+  }
   plan.panels = std::min(divideUp(lines, panelLines), panels);
   plan.streams = std::clamp<int64_t>(schedule.prefetchStreams / plan.panels, 1,
                                      panelLines);

@@ -121,7 +121,14 @@ TEST(Schedule, VerifiesGroups) {
             "X86_AVX512_VNNI_6x32 reads packed input only");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
                             [](Schedule &s) { s.prefetchLines = 4; }),
-            "a quantized weight is not prefetched, but 4 lines are");
+            "a quantized weight is prefetched at a distance only, where one "
+            "strip of rows reads it as it is stored");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
+                            [](Schedule &s) {
+                              s.prefetchLines = 4;
+                              s.prefetchDistance = 1152;
+                            }),
+            "");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, nothing, "bf16"),
             "X86_AVX512_VNNI_6x32 does not multiply weights of bf16");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, nothing, "fp8-g64-f16"),

@@ -39,7 +39,8 @@ struct PrefetchPlan {
 };
 
 /// The plan of `schedule` for calls on `width` columns, whole panels of
-/// `packing`, of weights in `storage`.
+/// `packing`, of weights in `storage`. A round of a quantized weight, whose
+/// panels each run ahead of what is read of them, is `smallestGroup` k.
 PrefetchPlan planPrefetch(const Schedule &schedule, const Packing &packing,
                           int64_t width, const StorageFormat &storage);
 

@@ -287,11 +287,7 @@ static int64_t getRowStride(Value buffer) {
 NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
     : op(op), kernels(kernels), b(op.getLoc(), op),
       schedule(op.getSchedule().getSchedule()), storage(op.getStorageFormat()),
-      widens(
-          widensGroups(schedule, {.k = op.getK(),
-                                  .storage = storage,
-                                  .packing = op.getWeightPacking(),
-                                  .deterministic = lm::isDeterministic(op)})),
+      widens(op.widensGroups()),
       packing(widens ? op.getWeightPacking()
                      : multipliedPacking(schedule.microKernel.isa,
                                          op.getWeightPacking(), storage)),
@@ -739,6 +735,11 @@ void NestLowering::emitPrefetchArguments(int64_t width,
   arguments.prefetchStreamStride = zero;
   if (!hasParameters() && prefetch.plan.lines == 0)
     return;
+  if (readsGroups()) {
+    // Each panel ahead of itself.
+    arguments.prefetchOffset = b.add(arguments.weightOffset, distance);
+    return;
+  }
   int64_t step = loopStep(schedule.microKernel.isa);
   int64_t lineElements = cacheLineBytes / elementBytes;
   Value shareElements = b.mul(prefetch.lines, lineElements);

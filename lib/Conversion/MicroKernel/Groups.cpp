@@ -148,6 +148,12 @@ BodyWriter::Sums GroupsWriter::multiplyAll(Sums sums) {
   else
     storeSums(sums);
 
+  if (specialization.prefetchLines > 0) {
+    Value distance = arith::SubIOp::create(builder, arguments.prefetchOffset,
+                                           arguments.weightOffset);
+    prefetchDistance =
+        arith::IndexCastOp::create(builder, builder.getI64Type(), distance);
+  }
   OpBuilder::InsertionGuard guard(builder);
   auto loop = scf::ForOp::create(builder, createIndex(builder, 0), arguments.k,
                                  createIndex(builder, group), carried);
@@ -155,6 +161,9 @@ BodyWriter::Sums GroupsWriter::multiplyAll(Sums sums) {
   carried.assign(loop.getRegionIterArgs().begin(),
                  loop.getRegionIterArgs().end());
   MutableArrayRef<Value> all(carried);
+  const int64_t numbers = scalesOffset(storage, packing.panel, group);
+  prefetchLines(all.take_front(panelCount), numbers,
+                llvm::divideCeil(bytes - numbers, cacheLineBytes));
   writeGroup(all.take_front(panelCount), all[panelCount],
              all.drop_front(panelCount + 1));
   for (Value &panel : all.take_front(panelCount))
@@ -176,6 +185,26 @@ BodyWriter::Sums GroupsWriter::createGroupSums(Value rows, int64_t count) {
   for (int64_t block = 0; block < rowBlocks(); ++block)
     result.append(count, createGroupSum(rows, block));
   return result;
+}
+
+void GroupsWriter::prefetchLines(ArrayRef<Value> panels, int64_t offset,
+                                 int64_t count) {
+  if (!prefetchDistance)
+    return;
+  for (Value panel : panels) {
+    Value ahead = arith::AddIOp::create(builder, panel, prefetchDistance);
+    for (int64_t line = 0; line < count; ++line)
+      LLVM::Prefetch::create(
+          builder, pointerTo(ahead, offset + line * cacheLineBytes), /*rw=*/0,
+          localityOf(specialization.prefetchHint), /*cache=*/1);
+  }
+}
+
+void GroupsWriter::prefetchQuads(ArrayRef<Value> panels, int64_t count) {
+  const int64_t roundBytes = smallestGroup * packing.panel * storage.bits() / 8;
+  for (int64_t round = 0; round < count * numbersOfWord / smallestGroup;
+       ++round)
+    prefetchLines(panels, round * roundBytes, specialization.prefetchLines);
 }
 
 void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,
@@ -249,6 +278,7 @@ void GroupsWriter::writeQuads(ArrayRef<Value> panels, Value rows, int64_t count,
     Value &sum = groupSums[row * columnBlocks + block];
     sum = pin(multiply(sum, input, numbers), Value(), false);
   };
+  prefetchQuads(panels, count);
   // Where a line passes for one part only, no register keeps it.
   const bool keepsLines = parts() > 1;
   loaded = Value();

@@ -106,6 +106,9 @@ protected:
   void multiplyGroup(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,
                      llvm::MutableArrayRef<mlir::Value> groupSums,
                      QuadsWriter multiplyQuads);
+  /// Prefetches what lies ahead of the numbers of `count` quads, as far as
+  /// `multiplyAll` was told.
+  void prefetchQuads(llvm::ArrayRef<mlir::Value> panels, int64_t count);
   ColumnScales loadColumnScales(llvm::ArrayRef<mlir::Value> panels,
                                 int64_t block);
   /// `sum` with the scaled `groupSum` added.
@@ -154,6 +157,9 @@ private:
   mlir::Value createMinima(llvm::ArrayRef<mlir::Value> panels,
                            mlir::Value scales, int64_t block);
   mlir::Value advance(mlir::Value address, int64_t bytes);
+  /// Prefetches `count` lines of each panel from byte `offset` on.
+  void prefetchLines(llvm::ArrayRef<mlir::Value> panels, int64_t offset,
+                     int64_t count);
   /// Of an operand in a vector register.
   llvm::StringRef registerConstraint() const;
 
@@ -161,6 +167,8 @@ private:
   /// of which panel, from which byte on.
   std::pair<int64_t, int64_t> loadedPlace;
   mlir::Value loaded;
+  /// Bytes from what is read to what is prefetched, if anything is.
+  mlir::Value prefetchDistance;
 };
 
 } // namespace sandwich

@@ -335,8 +335,7 @@ Value sandwich::getPanels(ImplicitLocOpBuilder &builder, const Packing &packing,
                                    {builder.getIndexAttr(1)});
 }
 
-/// The locality that LLVM's prefetches call a hint.
-static int64_t localityOf(PrefetchHint hint) {
+int32_t sandwich::localityOf(PrefetchHint hint) {
   switch (hint) {
   case PrefetchHint::L1:
     return 3;

@@ -156,6 +156,8 @@ void NeonMatrixInt8Writer::writeGroup(ArrayRef<Value> panels, Value rows,
     multiplyGroup(panels, rows, groupSums,
                   [&](ArrayRef<Value> panels, Value rows, int64_t count,
                       MutableArrayRef<Value> groupSums) {
+                    if (first == 0)
+                      prefetchQuads(panels, count);
                     multiplyQuads(panels, rows, first * blockColumns, count,
                                   groupSums);
                   });

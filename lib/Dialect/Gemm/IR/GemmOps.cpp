@@ -509,6 +509,14 @@ static bool readsWeight(NestOp op, MemRefType weight) {
          storage.groupOf(weight.getDimSize(1) * group) == group;
 }
 
+bool NestOp::widensGroups() {
+  return sandwich::widensGroups(getSchedule().getSchedule(),
+                                {.k = getK(),
+                                 .storage = getStorageFormat(),
+                                 .packing = getWeightPacking(),
+                                 .deterministic = lm::isDeterministic(*this)});
+}
+
 static LogicalResult emitUnreadable(NestOp op, MemRefType weight) {
   InFlightDiagnostic diagnostic =
       op.emitOpError("(C1) ")
@@ -525,9 +533,13 @@ LogicalResult NestOp::verify() {
   auto weight = cast<MemRefType>(getWeight().getType());
   if (!readsWeight(*this, weight))
     return emitUnreadable(*this, weight);
-  if (getStorageFormat().isQuantized() &&
-      getSchedule().getSchedule().prefetchLines != 0)
-    return emitOpError("(C7) a quantized weight is not prefetched");
+  const Schedule &schedule = getSchedule().getSchedule();
+  if (getStorageFormat().isQuantized() && schedule.prefetchLines != 0 &&
+      ((unpacksWeights(kernel.isa, getStorageFormat()) && !widensGroups()) ||
+       schedule.prefetchDistance == 0 || schedule.slice[0] > kernel.rows))
+    return emitOpError("(C7) a quantized weight is prefetched at a distance "
+                       "only, where one strip of rows reads it as it is "
+                       "stored");
   auto input = cast<MemRefType>(getInput().getType());
   SmallVector<int64_t> strides;
   int64_t offset;

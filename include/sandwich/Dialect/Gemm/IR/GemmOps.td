@@ -165,7 +165,9 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     2^20 of an unpacked weight, and its columns are whole panels; of a quantized
     weight its k are all, whole groups or, unpacked, an equal part of one, those
     of a chunk of integers whole groups, and so is where the part of k begins and
-    ends, if these are constants; (C7) a quantized weight is not prefetched.
+    ends, if these are constants; (C7) a quantized weight is
+    prefetched at a distance only, where one strip of rows reads it as it is
+    stored.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input,
@@ -203,6 +205,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     /// Of the weight.
     ::sandwich::Packing getWeightPacking();
     ::sandwich::StorageFormat getStorageFormat();
+    /// Whether integers are widened in registers, not unpacked before.
+    bool widensGroups();
     int64_t getK();
     /// Columns as packed, with those that fill up the last panel.
     int64_t getPackedColumns();
