@@ -106,8 +106,8 @@ static std::vector<double> weighErrors(std::span<const float> importance) {
 static constexpr int fits = 4;
 
 /// The rounding with the least error of those that `makeRounding` makes for
-/// `shares` of a group's range and, where errors have weights, of those that
-/// `fit` makes of the best; nothing if the values are too large for all.
+/// `shares` of a group's range, of what `fit` makes of each of them, and of the
+/// best again; nothing if the values are too large for all.
 template <typename Numbers, typename MakeRounding, typename Fit>
 static std::optional<Rounding>
 findBest(const Numbers &numbers, std::span<const float> shares,
@@ -124,12 +124,16 @@ findBest(const Numbers &numbers, std::span<const float> shares,
     }
     return isBetter;
   };
-  for (float share : shares)
-    tryRounding(makeRounding(share));
-  // The range says little of the few values that count.
-  if (!weights.empty() && best)
-    for (int i = 0; i < fits && tryRounding(fit(*best)); ++i)
-      ;
+  for (float share : shares) {
+    const Rounding rounding = makeRounding(share);
+    tryRounding(rounding);
+    if (least == 0)
+      return best;
+    // The range says little of what lies in between.
+    tryRounding(fit(rounding));
+  }
+  for (int i = 0; best && i < fits && tryRounding(fit(*best)); ++i)
+    ;
   return best;
 }
 
@@ -153,8 +157,8 @@ static Result<Rounding> roundGroup(ScaleFormat scale, const Numbers &numbers,
 }
 
 /// The line through the values at the numbers that `rounding` gives them, with
-/// the least squared error, each times its weight: through 0 at `middle`, or
-/// anywhere.
+/// the least squared error, each times its weight if there are any: through 0
+/// at `middle`, or anywhere.
 template <typename Numbers>
 static Rounding fitLine(const Rounding &rounding, const Numbers &numbers,
                         std::optional<float> middle,
@@ -165,11 +169,12 @@ static Rounding fitLine(const Rounding &rounding, const Numbers &numbers,
     const double number =
         numbers.round((values[i] - rounding.base) * rounding.inverse()) -
         middle.value_or(0);
-    count += weights[i];
-    n += weights[i] * number;
-    x += weights[i] * values[i];
-    nn += weights[i] * number * number;
-    nx += weights[i] * number * values[i];
+    const double weight = weights.empty() ? 1 : weights[i];
+    count += weight;
+    n += weight * number;
+    x += weight * values[i];
+    nn += weight * number * number;
+    nx += weight * number * values[i];
   }
   if (middle) {
     const double scale = nn > 0 ? nx / nn : 0;

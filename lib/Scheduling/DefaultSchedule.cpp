@@ -276,6 +276,17 @@ std::vector<MicroKernel> fewRowsIntegerMicroKernels(MatrixISA isa) {
   }
 }
 
+/// Whether one strip of rows by `kernel` prefetches what it reads of integers
+/// in `storage`. On a Cascade Lake weights of 4 bits were then read at 90% of
+/// the speed of memory instead of 85, those of 8 bits at 80% instead of 95; a
+/// Zen 4, which has bf16, lost by it.
+bool prefetchesIntegers(const MicroKernel &kernel, const StorageFormat &storage,
+                        const Target &target) {
+  return kernel.isa == MatrixISA::X86_AVX512_VNNI &&
+         storage.number == NumberFormat::Int4 &&
+         !target.features.has(CpuFeature::AVX512BF16);
+}
+
 /// The micro-kernel of integers for a weight packed as `packing`: the widest,
 /// or that of as many rows as fit beside each other's panels.
 MicroKernel integerMicroKernel(MatrixISA isa, const Packing &packing) {
@@ -309,6 +320,10 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
     schedule.slice[1] =
         std::lcm(std::lcm(packing.panel, strip.columns), shape.columnUnit);
     builder.serve(served + 1, strip.rows);
+    if (prefetchesIntegers(strip, shape.storage, target)) {
+      Schedule &last = builder.table.back().schedule;
+      last = prefetchGroups(last, shape);
+    }
     served = strip.rows;
   };
   for (const MicroKernel &fewRows : fewRowsIntegerMicroKernels(isa))

@@ -231,7 +231,13 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
     schedule.prefetchLines = std::min<int64_t>(tried, 1024);
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   }
-  if (choice.schedule.prefetchDistance > 0)
+  // The rule leaves most integers to hardware.
+  if (payload.shape.storage.isQuantized() &&
+      choice.schedule.prefetchLines == 0) {
+    schedule = prefetchGroups(choice.schedule, payload.shape);
+    if (verify(schedule, payload.shape))
+      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  } else if (choice.schedule.prefetchDistance > 0)
     for (int64_t distance : {2048, 4096, 16384}) {
       schedule = choice.schedule;
       schedule.prefetchDistance = distance;

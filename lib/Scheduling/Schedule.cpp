@@ -522,6 +522,16 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   return schedule;
 }
 
+Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape) {
+  // Two groups of 32 k of a panel of 32 columns in 4 bits.
+  constexpr int64_t distance = 1152;
+  schedule.prefetchLines = divideUp(schedule.microKernel.columns *
+                                        smallestGroup * shape.storage.bits(),
+                                    8 * cacheLineBytes);
+  schedule.prefetchDistance = distance;
+  return schedule;
+}
+
 Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
   const MicroKernel &kernel = schedule.microKernel;
   SANDWICH_RETURN_IF_ERROR(verify(kernel));
