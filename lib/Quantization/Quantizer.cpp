@@ -64,6 +64,30 @@ static float usableScale(float scale) {
   return std::isfinite(1 / scale) ? scale : 0;
 }
 
+/// The sums of what `termsAt` has for each of `count` places.
+template <size_t Sums, typename TermsAt>
+static std::array<double, Sums> sumTerms(size_t count, TermsAt termsAt) {
+  // In a few lanes, none of which waits for the others.
+  constexpr size_t lanes = 8;
+  std::array<std::array<double, lanes>, Sums> sums = {};
+  auto add = [&](size_t i, size_t lane) {
+    const std::array<double, Sums> terms = termsAt(i);
+    for (size_t sum = 0; sum < Sums; ++sum)
+      sums[sum][lane] += terms[sum];
+  };
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (size_t lane = 0; lane < lanes; ++lane)
+      add(i + lane, lane);
+  for (; i < count; ++i)
+    add(i, 0);
+  std::array<double, Sums> result = {};
+  for (size_t sum = 0; sum < Sums; ++sum)
+    for (double lane : sums[sum])
+      result[sum] += lane;
+  return result;
+}
+
 /// The sum of squared errors, each times its weight if there are any.
 template <typename Numbers>
 static double squaredError(const Rounding &rounding, const Numbers &numbers,
@@ -76,14 +100,14 @@ static double squaredError(const Rounding &rounding, const Numbers &numbers,
     const float error = value - rounding.base - rounding.scale * number;
     return static_cast<double>(error) * error;
   };
-  double sum = 0;
-  if (weights.empty())
-    for (size_t i = 0; i < values.size(); ++i)
-      sum += squareAt(i);
-  else
-    for (size_t i = 0; i < values.size(); ++i)
-      sum += squareAt(i) * weights[i];
-  return sum;
+  using Terms = std::array<double, 1>;
+  const size_t count = values.size();
+  return weights.empty()
+             ? sumTerms<1>(count,
+                           [&](size_t i) { return Terms{squareAt(i)}; })[0]
+             : sumTerms<1>(count, [&](size_t i) {
+                 return Terms{squareAt(i) * weights[i]};
+               })[0];
 }
 
 /// `importance` over its largest number; nothing where all are equal.
@@ -101,13 +125,16 @@ static std::vector<double> weighErrors(std::span<const float> importance) {
   return weights;
 }
 
-/// How often the best rounding is fitted to its own numbers: they change with
-/// it, but after a few times hardly.
-static constexpr int fits = 4;
+/// How often the rounding of a share of the range is fitted to its own numbers,
+/// and the best of all again: they change with it, but after a few times
+/// hardly.
+static constexpr int fitsOfShare = 2, fits = 4;
 
 /// The rounding with the least error of those that `makeRounding` makes for
-/// `shares` of a group's range, of what `fit` makes of each of them, and of the
-/// best again; nothing if the values are too large for all.
+/// `shares` of a group's range, of what `fit` makes of each of them by the
+/// weights, and of the best again; nothing if the values are too large for all.
+/// What is best without weights is tried with them, too, so that these never
+/// lead to more of the error that they weigh.
 template <typename Numbers, typename MakeRounding, typename Fit>
 static std::optional<Rounding>
 findBest(const Numbers &numbers, std::span<const float> shares,
@@ -115,24 +142,31 @@ findBest(const Numbers &numbers, std::span<const float> shares,
          MakeRounding makeRounding, Fit fit) {
   std::optional<Rounding> best;
   double least = std::numeric_limits<double>::infinity();
+  // Whether it is better than all before.
   auto tryRounding = [&](const Rounding &rounding) {
     const double error = squaredError(rounding, numbers, values, weights);
-    const bool isBetter = error < least;
-    if (isBetter) {
-      least = error;
-      best = rounding;
-    }
-    return isBetter;
+    if (!(error < least))
+      return false;
+    least = error;
+    best = rounding;
+    return true;
   };
+  if (!weights.empty())
+    if (const std::optional<Rounding> plain =
+            findBest(numbers, shares, values, {}, makeRounding, fit))
+      tryRounding(*plain);
   for (float share : shares) {
-    const Rounding rounding = makeRounding(share);
+    Rounding rounding = makeRounding(share);
     tryRounding(rounding);
     if (least == 0)
       return best;
-    // The range says little of what lies in between.
-    tryRounding(fit(rounding));
+    // The range says little of what lies in it.
+    for (int i = 0; i < fitsOfShare && std::isfinite(rounding.scale); ++i) {
+      rounding = fit(rounding, weights);
+      tryRounding(rounding);
+    }
   }
-  for (int i = 0; best && i < fits && tryRounding(fit(*best)); ++i)
+  for (int i = 0; best && i < fits && tryRounding(fit(*best, weights)); ++i)
     ;
   return best;
 }
@@ -164,18 +198,20 @@ static Rounding fitLine(const Rounding &rounding, const Numbers &numbers,
                         std::optional<float> middle,
                         std::span<const float> values,
                         std::span<const double> weights) {
-  double count = 0, n = 0, x = 0, nn = 0, nx = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
+  const float inverse = rounding.inverse();
+  const auto zero = middle.value_or(0);
+  auto termsAt = [&](size_t i, double weight) {
     const double number =
-        numbers.round((values[i] - rounding.base) * rounding.inverse()) -
-        middle.value_or(0);
-    const double weight = weights.empty() ? 1 : weights[i];
-    count += weight;
-    n += weight * number;
-    x += weight * values[i];
-    nn += weight * number * number;
-    nx += weight * number * values[i];
-  }
+        numbers.round((values[i] - rounding.base) * inverse) - zero;
+    const double value = weight * values[i];
+    return std::array{weight, weight * number, value, weight * number * number,
+                      value * number};
+  };
+  const auto [count, n, x, nn, nx] =
+      weights.empty()
+          ? sumTerms<5>(values.size(), [&](size_t i) { return termsAt(i, 1); })
+          : sumTerms<5>(values.size(),
+                        [&](size_t i) { return termsAt(i, weights[i]); });
   if (middle) {
     const double scale = nn > 0 ? nx / nn : 0;
     return {static_cast<float>(scale), static_cast<float>(-*middle * scale)};
@@ -210,7 +246,8 @@ static Result<GroupScale> quantizeIntegers(const StorageFormat &format,
     return {scale, -middle * scale};
   };
   const Integers numbers{most};
-  auto fit = [&](const Rounding &rounding) -> Rounding {
+  auto fit = [&](const Rounding &rounding,
+                 std::span<const double> weights) -> Rounding {
     const Rounding line = fitLine(
         rounding, numbers, hasMinimum ? std::nullopt : std::optional(middle),
         values, weights);
@@ -220,8 +257,8 @@ static Result<GroupScale> quantizeIntegers(const StorageFormat &format,
   };
   // Where a few values stand out, the others gain more by a finer scale than
   // these lose. One that does without that number needs more than the range.
-  constexpr size_t tried = 24;
-  constexpr float leastShare = 0.7f;
+  constexpr size_t tried = 8;
+  constexpr float leastShare = 0.8f;
   const float mostShare = hasMinimum ? 1 : middle / (middle - 1);
   // 1 is first, as it is exact for what was stored in this format before.
   std::array<float, tried + 2> shares = {1};
@@ -259,7 +296,8 @@ static Result<GroupScale> quantizeFloats(const StorageFormat &format,
                                            448.0f / 288,
                                            448.0f / 256};
   const Floats8 numbers;
-  auto fit = [&](const Rounding &rounding) -> Rounding {
+  auto fit = [&](const Rounding &rounding,
+                 std::span<const double> weights) -> Rounding {
     const Rounding line = fitLine(rounding, numbers, 0.0f, values, weights);
     return {usableScale(roundToScale(format.scale, line.scale)), 0};
   };
