@@ -11,7 +11,8 @@ a random prompt of its own, all of which go into one step; each further step mak
 token of every sequence, and those steps are timed. Printed are tokens per second of
 all sequences together, the median of the rounds; the first round warms up. It
 needs a Python that has openvino-genai. Everything runs in bf16, the KV cache too,
-whatever precision OpenVINO would choose by itself.
+whatever precision OpenVINO would choose by itself, or in f32 on CPUs for which it
+has no bf16.
 """
 import argparse
 import json
@@ -29,6 +30,8 @@ try:
 except ImportError as missing:
     sys.exit(f"error: {sys.executable} has no openvino-genai: {missing}")
 
+from openvino_genai_bench import precision  # noqa: E402
+
 
 def counts(text):
     values = [int(value) for value in text.split(",")]
@@ -41,8 +44,9 @@ def load(arguments, configuration):
     most = max(arguments.sequences)
     heads = configuration.get("num_key_value_heads", configuration["num_attention_heads"])
     head_dim = configuration["hidden_size"] // configuration["num_attention_heads"]
-    # Keys and values of two bytes each.
-    token_bytes = 2 * 2 * configuration["num_hidden_layers"] * heads * head_dim
+    # Keys and values.
+    element_bytes = {"bf16": 2, "f32": 4}[precision()]
+    token_bytes = 2 * element_bytes * configuration["num_hidden_layers"] * heads * head_dim
     tokens = most * (arguments.context + arguments.generated_tokens + 64)
     scheduler = openvino_genai.SchedulerConfig()
     scheduler.max_num_batched_tokens = max(256, most * arguments.context)
@@ -55,8 +59,8 @@ def load(arguments, configuration):
         scheduler,
         "CPU",
         {
-            "INFERENCE_PRECISION_HINT": "bf16",
-            "KV_CACHE_PRECISION": "bf16",
+            "INFERENCE_PRECISION_HINT": precision(),
+            "KV_CACHE_PRECISION": precision(),
             "INFERENCE_NUM_THREADS": arguments.threads,
             "PERFORMANCE_HINT": "LATENCY",
         },

@@ -33,18 +33,22 @@ except ImportError as missing:
     sys.exit(f"error: {sys.executable} has no openvino-genai: {missing}")
 
 
+def precision():
+    """bf16, or f32 on CPUs for which OpenVINO has no bf16."""
+    capabilities = openvino.Core().get_property("CPU",
+                                                "OPTIMIZATION_CAPABILITIES")
+    return "bf16" if "BF16" in capabilities else "f32"
+
+
 def load(arguments):
     # A tokenizer without models is enough for prompts of token ids.
     with tempfile.TemporaryDirectory() as empty:
         tokenizer = openvino_genai.Tokenizer(empty)
-    capabilities = openvino.Core().get_property("CPU",
-                                                "OPTIMIZATION_CAPABILITIES")
-    precision = "bf16" if "BF16" in capabilities else "f32"
     return openvino_genai.LLMPipeline(
         arguments.model, tokenizer, "CPU",
         ATTENTION_BACKEND=arguments.attention,
-        INFERENCE_PRECISION_HINT=precision,
-        KV_CACHE_PRECISION=precision,
+        INFERENCE_PRECISION_HINT=precision(),
+        KV_CACHE_PRECISION=precision(),
         INFERENCE_NUM_THREADS=arguments.threads,
         PERFORMANCE_HINT="LATENCY")
 

@@ -74,6 +74,11 @@ public:
   /// `schedule`, completed, serves from `minRows` to `maxRows` rows.
   void serve(int64_t minRows, int64_t maxRows) {
     schedule = completeByRule(schedule, shape, minRows);
+    add(maxRows);
+  }
+
+  /// `schedule`, as it is, serves up to `maxRows` rows.
+  void add(int64_t maxRows) {
     if (!table.empty() && table.back().schedule == schedule)
       table.back().maxRows = maxRows;
     else
@@ -276,14 +281,14 @@ std::vector<MicroKernel> fewRowsIntegerMicroKernels(MatrixISA isa) {
   }
 }
 
-/// Whether one strip of rows by `kernel` prefetches what it reads of integers
-/// in `storage`. On a Cascade Lake weights of 4 bits were then read at 90% of
-/// the speed of memory instead of 85, those of 8 bits at 80% instead of 95; a
-/// Zen 4, which has bf16, lost by it.
+/// Whether `strips` strips of rows by `kernel`, or more, prefetch integers in
+/// `storage`. On a Cascade Lake one strip then reads weights of 4 bits at 90%
+/// of the speed of memory instead of 85, but those of 8 bits at 80% instead of
+/// 95; a Zen 4, which has bf16, lost by it.
 bool prefetchesIntegers(const MicroKernel &kernel, const StorageFormat &storage,
-                        const Target &target) {
+                        const Target &target, int64_t strips) {
   return kernel.isa == MatrixISA::X86_AVX512_VNNI &&
-         storage.number == NumberFormat::Int4 &&
+         (storage.number == NumberFormat::Int4 || strips > 1) &&
          !target.features.has(CpuFeature::AVX512BF16);
 }
 
@@ -314,17 +319,21 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
       std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group;
   schedule.slice[2] = std::min(shape.k, mostK);
   int64_t served = 0;
+  auto serve = [&](int64_t maxRows) {
+    const int64_t strips = divideUp(std::min(served + 1, schedule.slice[0]),
+                                    schedule.microKernel.rows);
+    schedule = completeByRule(schedule, shape, served + 1);
+    if (prefetchesIntegers(schedule.microKernel, shape.storage, target, strips))
+      schedule = prefetchGroups(schedule, shape, strips);
+    builder.add(maxRows);
+    served = maxRows;
+  };
   auto serveStrip = [&](const MicroKernel &strip) {
     schedule.microKernel = strip;
     schedule.slice[0] = strip.rows;
     schedule.slice[1] =
         std::lcm(std::lcm(packing.panel, strip.columns), shape.columnUnit);
-    builder.serve(served + 1, strip.rows);
-    if (prefetchesIntegers(strip, shape.storage, target)) {
-      Schedule &last = builder.table.back().schedule;
-      last = prefetchGroups(last, shape);
-    }
-    served = strip.rows;
+    serve(strip.rows);
   };
   for (const MicroKernel &fewRows : fewRowsIntegerMicroKernels(isa))
     if (fewRows.rows > served && coversColumns(fewRows, shape, threads))
@@ -338,7 +347,11 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
       std::min({target.l2Bytes / 2 / packedLength(isa, group, shape.k),
                 mostRows, maxPackedInput / schedule.slice[2]});
   schedule.slice[0] = std::max<int64_t>(rows / kernel.rows, 1) * kernel.rows;
-  builder.serve(kernel.rows + 1, INT64_MAX);
+  // Two strips prefetch more lines each than three do, and many none twice.
+  for (int64_t strips : {2, 8})
+    if (schedule.slice[0] > strips * kernel.rows)
+      serve(strips * kernel.rows);
+  serve(INT64_MAX);
   return std::move(builder.table);
 }
 
@@ -349,6 +362,8 @@ ScheduleTable chooseIntegersAndFloats(const MatmulShape &shape,
                                       const Target &target, int64_t threads) {
   constexpr int64_t fewRows = 16;
   ScheduleTable table = chooseIntegers(shape, integers, target, threads);
+  while (table.size() > 1 && std::prev(table.end(), 2)->maxRows >= fewRows)
+    table.pop_back();
   table.back().maxRows = fewRows;
   for (const ScheduleTableEntry &entry : chooseUnpacking(
            shape, floats, packingFor(shape, integers), target, threads))

@@ -234,7 +234,10 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
   // The rule leaves most integers to hardware.
   if (payload.shape.storage.isQuantized() &&
       choice.schedule.prefetchLines == 0) {
-    schedule = prefetchGroups(choice.schedule, payload.shape);
+    const int64_t rows = choice.schedule.microKernel.rows;
+    schedule = prefetchGroups(
+        choice.schedule, payload.shape,
+        divideUp(std::min(payload.rows, choice.schedule.slice[0]), rows));
     if (verify(schedule, payload.shape))
       SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   } else if (choice.schedule.prefetchDistance > 0)

@@ -522,13 +522,23 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   return schedule;
 }
 
-Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape) {
+Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
+                                  int64_t strips) {
+  const MicroKernel &kernel = schedule.microKernel;
   // Two groups of 32 k of a panel of 32 columns in 4 bits.
-  constexpr int64_t distance = 1152;
-  schedule.prefetchLines = divideUp(schedule.microKernel.columns *
-                                        smallestGroup * shape.storage.bits(),
-                                    8 * cacheLineBytes);
-  schedule.prefetchDistance = distance;
+  constexpr int64_t distanceOfStrip = 1152;
+  const int64_t lines =
+      divideUp(kernel.columns * smallestGroup * shape.storage.bits(),
+               8 * cacheLineBytes);
+  schedule.prefetchLines = divideUp(lines, strips);
+  schedule.prefetchDistance = distanceOfStrip;
+  schedule.prefetchHint = PrefetchHint::L1;
+  if (strips > 1) {
+    const int64_t panel = packingFor(shape, kernel.isa).panel;
+    schedule.prefetchDistance =
+        kernel.columns / panel * weightBytes(shape.storage, panel, shape.k);
+    schedule.prefetchHint = PrefetchHint::L2;
+  }
   return schedule;
 }
 
@@ -575,10 +585,9 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
                      " must be all of K or whole groups of ", group);
   }
   if (shape.storage.isQuantized() && schedule.prefetchLines != 0 &&
-      (unpacksWeights(schedule, shape) || schedule.prefetchDistance == 0 ||
-       schedule.slice[0] > kernel.rows))
+      (unpacksWeights(schedule, shape) || schedule.prefetchDistance == 0))
     return makeError("a quantized weight is prefetched at a distance only, "
-                     "where one strip of rows reads it as it is stored");
+                     "where micro-kernels read it as it is stored");
   if (multipliesIntegers(kernel.isa) && schedule.chunkK % group != 0)
     return makeError("K of a chunk, ", schedule.chunkK,
                      ", must be whole groups of ", group);

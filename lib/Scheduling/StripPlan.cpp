@@ -35,6 +35,7 @@ PrefetchPlan sandwich::planPrefetch(const Schedule &schedule,
     // Each panel ahead of itself.
     plan.panels = panels;
     plan.lines = std::min(divideUp(lines, panels), panelLines);
+    plan.shares = plan.sharesOfPanel = divideUp(panelLines, plan.lines);
     return plan;
   }
   plan.panels = std::min(divideUp(lines, panelLines), panels);

@@ -129,7 +129,8 @@ void CommandLine::declareCompilation() {
   app.add_option("--head-dtype", options.headDtype,
                  "How the head's weight is stored, which makes the logits: as "
                  "--embedding-dtype (default: --dtype, but int8 where that is "
-                 "of 4 bits and the weight is the table of embeddings, too)")
+                 "of 4 bits and the weight is the table of embeddings, too; as "
+                 "the checkpoint has it without --dtype)")
       ->check(storageFormat);
   app.add_option("--activations", options.activations,
                  "What is multiplied with weights of integers: int8, inputs "

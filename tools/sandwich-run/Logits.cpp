@@ -123,16 +123,11 @@ where one is NaN or plus infinity, that is an error, and nothing is written.)");
       ->check(findOutputNameProblem)
       ->required()
       ->type_name("FILE");
-  command
-      ->add_option("--chunk", arguments->chunks,
-                   "Feeds the prompt in pieces of N tokens, or of each of the "
-                   "numbers in turn, of which the last holds for the rest; a "
-                   "piece of one token runs the decode phase. By default as "
-                   "large as the plan takes")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
-      ->type_name("N[,N...]");
+  addListOption(*command, "--chunk", arguments->chunks, 1,
+                "Feeds the prompt in pieces of N tokens, or of each of the "
+                "numbers in turn, of which the last holds for the rest; a "
+                "piece of one token runs the decode phase. By default as "
+                "large as the plan takes");
   addEngineOptions(*command, arguments->engine);
   command->callback([arguments, &action] {
     action = [arguments] {

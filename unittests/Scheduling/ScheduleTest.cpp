@@ -121,8 +121,8 @@ TEST(Schedule, VerifiesGroups) {
             "X86_AVX512_VNNI_6x32 reads packed input only");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
                             [](Schedule &s) { s.prefetchLines = 4; }),
-            "a quantized weight is prefetched at a distance only, where one "
-            "strip of rows reads it as it is stored");
+            "a quantized weight is prefetched at a distance only, where "
+            "micro-kernels read it as it is stored");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
                             [](Schedule &s) {
                               s.prefetchLines = 4;
@@ -154,7 +154,8 @@ TEST(Schedule, UntunedFloats8AreUnpacked) {
   }
 }
 
-/// Integers have a table for few rows and one for many, whatever the groups.
+/// One and two rows read panels side by side, and the strip of more rows is for
+/// few and for many, whatever the groups.
 TEST(Schedule, UntunedIntegersPackAllOfK) {
   const Target target = *getTarget("x86-64-avx512-vnni");
   for (const char *storage : {"int8-g32-f16", "int4-row-f32"})
@@ -165,15 +166,53 @@ TEST(Schedule, UntunedIntegersPackAllOfK) {
                                  .roundsInput = true};
       Result<ScheduleTable> table = chooseByRule(integers, target, 2);
       ASSERT_TRUE(table) << table.error().message;
-      ASSERT_EQ(table->size(), k <= 8192 ? 2u : 1u);
+      std::vector<std::pair<int64_t, std::string>> strips,
+          expected = {{1, "X86_AVX512_VNNI_1x128"},
+                      {2, "X86_AVX512_VNNI_2x64"}};
+      if (k <= 8192)
+        expected.emplace_back(6, "X86_AVX512_VNNI_6x32");
+      expected.emplace_back(INT64_MAX, "X86_AVX512_VNNI_6x32");
       for (const auto &[rows, schedule] : *table) {
-        EXPECT_EQ(schedule.microKernel.name(), "X86_AVX512_VNNI_6x32");
+        strips.emplace_back(rows, schedule.microKernel.name());
         EXPECT_EQ(schedule.slice[2], k);
         EXPECT_EQ(errorOf(schedule, integers), "");
         EXPECT_LE(schedule.slice[0] * schedule.slice[2], maxPackedInput);
       }
-      EXPECT_EQ(table->front().maxRows, k <= 8192 ? 6 : INT64_MAX);
+      EXPECT_EQ(strips, expected);
     }
+}
+
+/// Where a thread has too few columns, one row takes the panels that it has.
+TEST(Schedule, UntunedIntegersReadAsManyPanelsAsThreadsHave) {
+  const Target target = *getTarget("x86-64-avx512-vnni");
+  for (auto [n, columns] : {std::pair(128, 64), {64, 32}, {256, 128}}) {
+    const MatmulShape integers{.n = n,
+                               .k = 64,
+                               .storage = *StorageFormat::parse("int8-g32-f16"),
+                               .roundsInput = true};
+    EXPECT_EQ(
+        chooseByRule(integers, target, 2)->front().schedule.microKernel.columns,
+        columns);
+  }
+}
+
+/// One strip of 4 bits is prefetched, where the CPU gains by it.
+TEST(Schedule, UntunedIntegersOfFourBitsArePrefetched) {
+  for (auto [name, storage, lines] :
+       {std::tuple("x86-64-avx512-vnni", "int4-g32-f16", 16),
+        {"x86-64-avx512-vnni", "int8-g32-f16", 0},
+        {"x86-64-avx512-bf16", "int4-g32-f16", 0}}) {
+    const MatmulShape integers{.n = 4096,
+                               .k = 2048,
+                               .storage = *StorageFormat::parse(storage),
+                               .roundsInput = true};
+    Result<ScheduleTable> table = chooseByRule(integers, *getTarget(name), 2);
+    ASSERT_TRUE(table);
+    EXPECT_EQ(table->front().schedule.prefetchLines, lines);
+    EXPECT_EQ(table->front().schedule.prefetchDistance > 0, lines > 0);
+    // Many strips find what they read in a cache.
+    EXPECT_EQ(table->back().schedule.prefetchLines, 0);
+  }
 }
 
 /// Pairs of rows are multiplied as matrices, a single one is not, with whatever
@@ -282,9 +321,13 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
   };
   using enum MatrixISA;
   using Expected = std::vector<std::pair<int64_t, MatrixISA>>;
-  const Expected onlyIntegers = {{6, X86_AVX512_VNNI},
+  const Expected onlyIntegers = {{1, X86_AVX512_VNNI},
+                                 {2, X86_AVX512_VNNI},
+                                 {6, X86_AVX512_VNNI},
                                  {INT64_MAX, X86_AVX512_VNNI}};
-  EXPECT_EQ(instructions(), (Expected{{6, X86_AVX512_VNNI},
+  EXPECT_EQ(instructions(), (Expected{{1, X86_AVX512_VNNI},
+                                      {2, X86_AVX512_VNNI},
+                                      {6, X86_AVX512_VNNI},
                                       {16, X86_AVX512_VNNI},
                                       {32, X86_AMX_BF16},
                                       {INT64_MAX, X86_AMX_BF16}}));

@@ -334,9 +334,12 @@ inline bool unpacksWeights(const Schedule &schedule, const MatmulShape &shape) {
 /// The packing that schedules for `isa` find the weight of `shape` in.
 Packing packingFor(const MatmulShape &shape, MatrixISA isa);
 
-/// `schedule` with each panel of a weight that is read in groups prefetched
-/// ahead of what is read of it, at a distance that was found by hand.
-Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape);
+/// `schedule` with a weight that is read in groups prefetched: one strip of
+/// rows has its own panels prefetched at a distance that was found by hand;
+/// where there are at least `strips`, they share the work of prefetching the
+/// panels that come next.
+Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape,
+                        int64_t strips);
 
 /// `schedule` with what the untuned rule has beside slices and threads, for
 /// `rows` tokens. One strip of rows prefetches its own stream ahead, more

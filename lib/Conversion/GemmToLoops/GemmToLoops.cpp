@@ -737,7 +737,10 @@ void NestLowering::emitPrefetchArguments(int64_t width,
     return;
   if (readsGroups()) {
     // Each panel ahead of itself.
-    arguments.prefetchOffset = b.add(arguments.weightOffset, distance);
+    Value first = b.mul(b.rem(share, prefetch.sharesOfPanel),
+                        b.mul(prefetch.lines, cacheLineBytes));
+    arguments.prefetchOffset =
+        b.add(arguments.weightOffset, b.add(distance, first));
     return;
   }
   int64_t step = loopStep(schedule.microKernel.isa);

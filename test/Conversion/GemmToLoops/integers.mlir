@@ -13,6 +13,10 @@
 // RUN: sandwich-opt %s -gemm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir | \
 // RUN:   llc -O3 -mattr=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+f16c | \
 // RUN:   FileCheck %s --check-prefix=ASSEMBLY
+// RUN: sed 's/6x32, slice = .12, 32, 128./1x64, slice = [1, 64, 128]/; s/prefetch = .0, 0./prefetch = [8, 1152]/; s/unit 32/unit 64/; s/rows_between .12, 24./rows_between [1, 1]/' %s | \
+// RUN:   sandwich-opt -gemm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir | \
+// RUN:   llc -O3 -mattr=+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+f16c | \
+// RUN:   FileCheck %s --check-prefix=AHEAD
 
 // Sums of 12 x 32 and the 64 bytes behind them; 12 rows of two groups of 64 bytes
 // and 8 more.
@@ -44,6 +48,13 @@
 // SLICES: %[[FIRST:.*]] = arith.cmpi eq
 // SLICES: arith.ori %[[FIRST]]
 // SLICES: vector.reduction <maxsi>
+//
+// Of a group of 64 k each of two panels has 16 lines of numbers and two of scales
+// and minima.
+// AHEAD-LABEL: X86_AVX512_VNNI_1x64_int4_g64_f16_minimum_group64_prefetch4x2_packed:
+// AHEAD-COUNT-36: prefetcht0
+// AHEAD-NOT: prefetcht0
+// AHEAD: vpdpbusd
 //
 // ASSEMBLY-LABEL: X86_AVX512_VNNI_6x32_int4_g64_f16_minimum_group64_packed:
 // ASSEMBLY: vpdpbusd

@@ -4,13 +4,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks weights of every format, multiplied by every number of rows from 1 to 64.
 
-    check_row_counts.py FOLDER TARGET[:float] ... [--formats FORMAT,...]
+    check_row_counts.py FOLDER TARGET[:float] ... [--formats FORMAT,...|--integers]
 
 For each format a model of one layer is written into FOLDER whose weights it holds
 as they are, compiled for every target, and fed a text in pieces of 1, 2, 3 and so
 on up to 64 tokens. The logits of every token are compared with those of a plain
 reference, which rounds what integers are multiplied with. With `:float` behind it a
-target multiplies floats.
+target multiplies floats; `--integers` leaves out the formats of floats.
 """
 import argparse
 import os
@@ -50,6 +50,8 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("targets", nargs="+")
     parser.add_argument("--formats", default=",".join(FORMATS))
+    parser.add_argument("--integers", dest="formats", action="store_const",
+                        const=",".join(f for f in FORMATS if f.startswith("int")))
     arguments = parser.parse_args()
     model = os.path.join(arguments.folder, "model")
     artifact = os.path.join(arguments.folder, "model.sandwich")

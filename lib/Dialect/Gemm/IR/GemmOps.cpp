@@ -536,10 +536,9 @@ LogicalResult NestOp::verify() {
   const Schedule &schedule = getSchedule().getSchedule();
   if (getStorageFormat().isQuantized() && schedule.prefetchLines != 0 &&
       ((unpacksWeights(kernel.isa, getStorageFormat()) && !widensGroups()) ||
-       schedule.prefetchDistance == 0 || schedule.slice[0] > kernel.rows))
+       schedule.prefetchDistance == 0))
     return emitOpError("(C7) a quantized weight is prefetched at a distance "
-                       "only, where one strip of rows reads it as it is "
-                       "stored");
+                       "only, where micro-kernels read it as it is stored");
   auto input = cast<MemRefType>(getInput().getType());
   SmallVector<int64_t> strides;
   int64_t offset;

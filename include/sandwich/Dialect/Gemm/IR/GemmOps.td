@@ -166,8 +166,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     weight its k are all, whole groups or, unpacked, an equal part of one, those
     of a chunk of integers whole groups, and so is where the part of k begins and
     ends, if these are constants; (C7) a quantized weight is
-    prefetched at a distance only, where one strip of rows reads it as it is
-    stored.
+    prefetched at a distance only, where micro-kernels read it as it
+    is stored.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input,
