@@ -125,6 +125,10 @@ static std::vector<double> weighErrors(std::span<const float> importance) {
   return weights;
 }
 
+static bool isFinite(const Rounding &rounding) {
+  return std::isfinite(rounding.scale) && std::isfinite(rounding.base);
+}
+
 /// How often the rounding of a share of the range is fitted to its own numbers,
 /// and the best of all again: they change with it, but after a few times
 /// hardly.
@@ -161,7 +165,7 @@ findBest(const Numbers &numbers, std::span<const float> shares,
     if (least == 0)
       return best;
     // The range says little of what lies in it.
-    for (int i = 0; i < fitsOfShare && std::isfinite(rounding.scale); ++i) {
+    for (int i = 0; i < fitsOfShare && isFinite(rounding); ++i) {
       rounding = fit(rounding, weights);
       tryRounding(rounding);
     }
@@ -261,11 +265,12 @@ static Result<GroupScale> quantizeIntegers(const StorageFormat &format,
   constexpr float leastShare = 0.8f;
   const float mostShare = hasMinimum ? 1 : middle / (middle - 1);
   // 1 is first, as it is exact for what was stored in this format before.
-  std::array<float, tried + 2> shares = {1};
-  for (size_t i = 0; i <= tried; ++i)
-    shares[i + 1] = mostShare - (mostShare - leastShare) *
-                                    static_cast<float>(i) /
-                                    static_cast<float>(tried);
+  std::array<float, tried + 1> shares = {1};
+  const size_t first = mostShare > 1 ? 1 : 0;
+  for (size_t i = 1; i <= tried; ++i)
+    shares[i] = mostShare - (mostShare - leastShare) *
+                                static_cast<float>(i - first) /
+                                static_cast<float>(tried - first);
   SANDWICH_ASSIGN_OR_RETURN(
       const Rounding rounding,
       roundGroup(format.scale, numbers,

@@ -177,7 +177,7 @@ double CostModel::passSeconds(const Walk &walk, int64_t rows, int64_t k,
   // One strip reads the weight as one stream, which the hardware follows.
   if (strips == 1 && calls == 1)
     covered = std::max(covered, parameters.hardwarePrefetch);
-  // Integers were read at the speed of memory without any prefetch.
+  // Integers were read at the speed of memory without any prefetch, or nearly.
   if (walk.group > 0)
     covered = 1;
   // Side by side, more panels than were measured are more pages than trusted.

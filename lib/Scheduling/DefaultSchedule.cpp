@@ -281,15 +281,21 @@ std::vector<MicroKernel> fewRowsIntegerMicroKernels(MatrixISA isa) {
   }
 }
 
-/// Whether `strips` strips of rows by `kernel`, or more, prefetch integers in
-/// `storage`. On a Cascade Lake one strip then reads weights of 4 bits at 90%
-/// of the speed of memory instead of 85, but those of 8 bits at 80% instead of
-/// 95; a Zen 4, which has bf16, lost by it.
-bool prefetchesIntegers(const MicroKernel &kernel, const StorageFormat &storage,
+/// Whether strips of rows prefetch the integers of `shape` under `schedule`:
+/// one its own panels, several the next ones. On a Cascade Lake one strip then
+/// reads weights of 4 bits at 90% of the speed of memory instead of 85, but
+/// those of 8 bits at 80% instead of 95; a Zen 4, which has bf16, lost by it.
+bool prefetchesIntegers(const Schedule &schedule, const MatmulShape &shape,
                         const Target &target, int64_t strips) {
-  return kernel.isa == MatrixISA::X86_AVX512_VNNI &&
-         (storage.number == NumberFormat::Int4 || strips > 1) &&
-         !target.features.has(CpuFeature::AVX512BF16);
+  if (schedule.microKernel.isa != MatrixISA::X86_AVX512_VNNI ||
+      target.features.has(CpuFeature::AVX512BF16))
+    return false;
+  if (strips == 1)
+    return shape.storage.number == NumberFormat::Int4;
+  // Half of L2 has the block's input, the other two slices at once.
+  return 2 * weightBytes(shape.storage, schedule.microKernel.columns,
+                         shape.k) <=
+         target.l2Bytes / 2;
 }
 
 /// The micro-kernel of integers for a weight packed as `packing`: the widest,
@@ -320,10 +326,13 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   schedule.slice[2] = std::min(shape.k, mostK);
   int64_t served = 0;
   auto serve = [&](int64_t maxRows) {
-    const int64_t strips = divideUp(std::min(served + 1, schedule.slice[0]),
-                                    schedule.microKernel.rows);
     schedule = completeByRule(schedule, shape, served + 1);
-    if (prefetchesIntegers(schedule.microKernel, shape.storage, target, strips))
+    // Blocks are even: one row more than a block has makes for halves.
+    const int64_t fewestRows =
+        maxRows > schedule.slice[0] ? schedule.slice[0] / 2 + 1 : served + 1;
+    const int64_t strips =
+        stripsOfBlock(schedule, std::min(served + 1, fewestRows));
+    if (prefetchesIntegers(schedule, shape, target, strips))
       schedule = prefetchGroups(schedule, shape, strips);
     builder.add(maxRows);
     served = maxRows;
@@ -347,7 +356,7 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
       std::min({target.l2Bytes / 2 / packedLength(isa, group, shape.k),
                 mostRows, maxPackedInput / schedule.slice[2]});
   schedule.slice[0] = std::max<int64_t>(rows / kernel.rows, 1) * kernel.rows;
-  // Two strips prefetch more lines each than three do, and many none twice.
+  // The fewer strips there are, the more lines each prefetches.
   for (int64_t strips : {2, 8})
     if (schedule.slice[0] > strips * kernel.rows)
       serve(strips * kernel.rows);
@@ -362,8 +371,6 @@ ScheduleTable chooseIntegersAndFloats(const MatmulShape &shape,
                                       const Target &target, int64_t threads) {
   constexpr int64_t fewRows = 16;
   ScheduleTable table = chooseIntegers(shape, integers, target, threads);
-  while (table.size() > 1 && std::prev(table.end(), 2)->maxRows >= fewRows)
-    table.pop_back();
   table.back().maxRows = fewRows;
   for (const ScheduleTableEntry &entry : chooseUnpacking(
            shape, floats, packingFor(shape, integers), target, threads))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/ScheduleSearch.h"
+#include "sandwich/Scheduling/StripPlan.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
@@ -208,9 +209,11 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
                               const SearchOptions &options, SearchLog &log) {
   Schedule current = reducedSchedule(payload, choice.schedule);
   auto attempt = [&](const Schedule &schedule) -> Status {
-    // What changes nothing is not worth a measurement.
+    // What changes nothing is not worth a measurement, and one change may not
+    // go with another.
     Schedule reduced = reducedSchedule(payload, schedule);
-    if (reduced == current || !fitsMemory(payload, schedule))
+    if (reduced == current || !fitsMemory(payload, schedule) ||
+        !verify(schedule, payload.shape))
       return {};
     SANDWICH_ASSIGN_OR_RETURN(
         Choice next,
@@ -232,15 +235,11 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   }
   // The rule leaves most integers to hardware.
-  if (payload.shape.storage.isQuantized() &&
-      choice.schedule.prefetchLines == 0) {
-    const int64_t rows = choice.schedule.microKernel.rows;
-    schedule = prefetchGroups(
-        choice.schedule, payload.shape,
-        divideUp(std::min(payload.rows, choice.schedule.slice[0]), rows));
-    if (verify(schedule, payload.shape))
-      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-  } else if (choice.schedule.prefetchDistance > 0)
+  if (payload.shape.storage.isQuantized() && choice.schedule.prefetchLines == 0)
+    SANDWICH_RETURN_IF_ERROR(
+        attempt(prefetchGroups(choice.schedule, payload.shape,
+                               stripsOfBlock(choice.schedule, payload.rows))));
+  if (choice.schedule.prefetchDistance > 0)
     for (int64_t distance : {2048, 4096, 16384}) {
       schedule = choice.schedule;
       schedule.prefetchDistance = distance;

@@ -500,14 +500,11 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   int64_t lines = std::max<int64_t>(
       4 * packing.kPack * width * shape.storage.bits() / 8 / cacheLineBytes, 1);
   int64_t parts = std::max<int64_t>(packing.panel / kernel.columns, 1);
-  int64_t partRows = divideUp(rows, schedule.threads[0]);
-  int64_t blockRows = divideUp(partRows, divideUp(partRows, schedule.slice[0]));
-  int64_t strips = divideUp(blockRows, kernel.rows);
+  int64_t strips = stripsOfBlock(schedule, rows);
   schedule.prefetchStreams = 1;
   schedule.packsInput |= multipliesIntegers(kernel.isa);
   if (shape.storage.isQuantized()) {
-    // A copy is in a cache; what is not copied was read at the speed of memory
-    // without.
+    // A copy is in a cache; for what is not copied there is `prefetchGroups`.
     schedule.prefetchLines = schedule.prefetchDistance = 0;
   } else if (strips == 1) {
     schedule.prefetchLines = lines;

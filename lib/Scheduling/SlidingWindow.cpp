@@ -8,6 +8,8 @@
 
 #include "SlidingWindow.h"
 
+#include "sandwich/Scheduling/StripPlan.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -115,6 +117,12 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
   schedule.packsInput =
       multipliesIntegers(isa) || (last.packsInput && canPackInput(isa));
   schedule.streamed = last.streamed;
+  if (payload.shape.storage.isQuantized() && last.prefetchLines > 0) {
+    Schedule prefetched = prefetchGroups(schedule, payload.shape,
+                                         stripsOfBlock(schedule, payload.rows));
+    if (verify(prefetched, payload.shape))
+      schedule = std::move(prefetched);
+  }
   return schedule;
 }
 

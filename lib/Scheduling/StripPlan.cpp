@@ -52,6 +52,13 @@ int64_t sandwich::rowUnitOf(MatrixISA isa) {
   return hasTiles(isa) ? registerFileOf(isa).rows : 1;
 }
 
+int64_t sandwich::stripsOfBlock(const Schedule &schedule, int64_t rows) {
+  const int64_t partRows = divideUp(rows, schedule.threads[0]);
+  const int64_t blockRows =
+      divideUp(partRows, divideUp(partRows, schedule.slice[0]));
+  return divideUp(blockRows, schedule.microKernel.rows);
+}
+
 std::set<int64_t> sandwich::stripRows(int64_t minRows, int64_t maxRows,
                                       int64_t sliceRows,
                                       const MicroKernel &kernel) {

@@ -127,7 +127,8 @@ where one is NaN or plus infinity, that is an error, and nothing is written.)");
                 "Feeds the prompt in pieces of N tokens, or of each of the "
                 "numbers in turn, of which the last holds for the rest; a "
                 "piece of one token runs the decode phase. By default as "
-                "large as the plan takes");
+                "large as the plan takes")
+      ->type_name("N[,N...]");
   addEngineOptions(*command, arguments->engine);
   command->callback([arguments, &action] {
     action = [arguments] {

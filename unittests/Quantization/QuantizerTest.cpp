@@ -274,6 +274,15 @@ TEST(Quantizer, ValuesTooLargeForAScaleAreRefused) {
     EXPECT_NE(group.error().message.find("3e+07"), std::string::npos)
         << group.error().message;
   }
+  // A scale of 6667 would do, but f16 ends before their minimum.
+  std::vector<float> low(32);
+  for (size_t i = 0; i < low.size(); ++i)
+    low[i] = -1e5f * static_cast<float>(i) / 31;
+  Result<GroupScale> minimum = quantizeGroup(
+      *StorageFormat::parse("int4-g32-f16-minimum"), low, numbers);
+  ASSERT_FALSE(minimum);
+  EXPECT_NE(minimum.error().message.find("-100000"), std::string::npos)
+      << minimum.error().message;
   // The largest number of fp8 takes 3e7 to a scale of 6.7e4.
   Result<GroupScale> floats =
       quantizeGroup(*StorageFormat::parse("fp8-g32-f16"), values, numbers);

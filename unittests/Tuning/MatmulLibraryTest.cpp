@@ -270,8 +270,11 @@ public:
         quantized ? kUnitOf(program.shape, packing) : packing.kStep;
     schedule.slice = {between(1, maxRows), unit * between(1, 6),
                       step * between(1, program.shape.k / step)};
-    schedule.prefetchLines = quantized ? 0 : 4;
-    schedule.prefetchDistance = 64 * between(0, 1) * between(1, 64);
+    // What is read in groups is prefetched at a distance only.
+    schedule.prefetchLines =
+        !quantized || multipliesIntegers(program.isa) ? 4 : 0;
+    schedule.prefetchDistance =
+        64 * between(quantized ? 1 : 0, 1) * between(1, 64);
     schedule.chunkK =
         step * between(0, 1) * (quantized ? between(1, 2) : between(8, 32));
     schedule.packsInput = multipliesIntegers(program.isa);

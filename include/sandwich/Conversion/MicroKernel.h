@@ -47,8 +47,9 @@ struct MicroKernelSpecialization {
   /// many k. Instructions that multiply floats widen its numbers in registers.
   StorageFormat storage = {};
   int64_t group = 0;
-  /// Cache lines to prefetch in each loop step of each stream, streams in each
-  /// panel, and panels at once.
+  /// Cache lines to prefetch in each loop step of each stream, of a quantized
+  /// weight for each `smallestGroup` k; streams in each panel, and panels at
+  /// once.
   int64_t prefetchLines = 0;
   int64_t prefetchStreams = 1;
   int64_t prefetchPanels = 1;
@@ -103,7 +104,8 @@ struct MicroKernelArguments {
   /// i1: add to the sums, else overwrite them.
   mlir::Value accumulate;
   /// index: the element of `weight` to prefetch at first, and by how many
-  /// elements that moves in each loop step.
+  /// elements that moves in each loop step; of a quantized weight, which is
+  /// bytes, how far ahead of themselves scales are prefetched.
   mlir::Value prefetchOffset, prefetchStride;
   /// index: elements from one stream of a panel to the next.
   mlir::Value prefetchStreamStride;

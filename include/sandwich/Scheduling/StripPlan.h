@@ -50,6 +50,9 @@ PrefetchPlan planPrefetch(const Schedule &schedule, const Packing &packing,
 /// the last begins early and computes rows of its neighbour a second time.
 int64_t rowUnitOf(MatrixISA isa);
 
+/// The strips of a block of a thread's part of `rows` rows under `schedule`.
+int64_t stripsOfBlock(const Schedule &schedule, int64_t rows);
+
 /// The rows that micro-kernels of strips are for where a thread's part has from
 /// `minRows` to `maxRows` rows: blocks of at most `sliceRows` rows, and strips
 /// of at most the rows of `kernel` in them, are both as even as units allow.

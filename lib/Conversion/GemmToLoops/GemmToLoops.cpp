@@ -736,11 +736,13 @@ void NestLowering::emitPrefetchArguments(int64_t width,
   if (!hasParameters() && prefetch.plan.lines == 0)
     return;
   if (readsGroups()) {
-    // Each panel ahead of itself.
-    Value first = b.mul(b.rem(share, prefetch.sharesOfPanel),
-                        b.mul(prefetch.lines, cacheLineBytes));
-    arguments.prefetchOffset =
-        b.add(arguments.weightOffset, b.add(distance, first));
+    // Each panel ahead of itself. Calls beyond those that share the lines out
+    // touch what they read.
+    Value isShare = less(share, prefetch.shares);
+    Value first = b.mul(share, b.mul(prefetch.lines, cacheLineBytes));
+    arguments.prefetchOffset = b.add(
+        arguments.weightOffset, select(isShare, b.add(distance, first), zero));
+    arguments.prefetchStride = select(isShare, distance, zero);
     return;
   }
   int64_t step = loopStep(schedule.microKernel.isa);

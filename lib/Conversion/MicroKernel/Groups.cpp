@@ -149,10 +149,12 @@ BodyWriter::Sums GroupsWriter::multiplyAll(Sums sums) {
     storeSums(sums);
 
   if (specialization.prefetchLines > 0) {
+    Type i64 = builder.getI64Type();
     Value distance = arith::SubIOp::create(builder, arguments.prefetchOffset,
                                            arguments.weightOffset);
-    prefetchDistance =
-        arith::IndexCastOp::create(builder, builder.getI64Type(), distance);
+    numbersAhead = arith::IndexCastOp::create(builder, i64, distance);
+    scalesAhead =
+        arith::IndexCastOp::create(builder, i64, arguments.prefetchStride);
   }
   OpBuilder::InsertionGuard guard(builder);
   auto loop = scf::ForOp::create(builder, createIndex(builder, 0), arguments.k,
@@ -161,9 +163,9 @@ BodyWriter::Sums GroupsWriter::multiplyAll(Sums sums) {
   carried.assign(loop.getRegionIterArgs().begin(),
                  loop.getRegionIterArgs().end());
   MutableArrayRef<Value> all(carried);
-  const int64_t numbers = scalesOffset(storage, packing.panel, group);
-  prefetchLines(all.take_front(panelCount), numbers,
-                llvm::divideCeil(bytes - numbers, cacheLineBytes));
+  const int64_t scales = scalesOffset(storage, packing.panel, group);
+  prefetchPanels(all.take_front(panelCount), scalesAhead, scales,
+                 llvm::divideCeil(bytes - scales, cacheLineBytes));
   writeGroup(all.take_front(panelCount), all[panelCount],
              all.drop_front(panelCount + 1));
   for (Value &panel : all.take_front(panelCount))
@@ -187,13 +189,13 @@ BodyWriter::Sums GroupsWriter::createGroupSums(Value rows, int64_t count) {
   return result;
 }
 
-void GroupsWriter::prefetchLines(ArrayRef<Value> panels, int64_t offset,
-                                 int64_t count) {
-  if (!prefetchDistance)
+void GroupsWriter::prefetchPanels(ArrayRef<Value> panels, Value distance,
+                                  int64_t offset, int64_t lines) {
+  if (!distance)
     return;
   for (Value panel : panels) {
-    Value ahead = arith::AddIOp::create(builder, panel, prefetchDistance);
-    for (int64_t line = 0; line < count; ++line)
+    Value ahead = arith::AddIOp::create(builder, panel, distance);
+    for (int64_t line = 0; line < lines; ++line)
       LLVM::Prefetch::create(
           builder, pointerTo(ahead, offset + line * cacheLineBytes), /*rw=*/0,
           localityOf(specialization.prefetchHint), /*cache=*/1);
@@ -202,9 +204,10 @@ void GroupsWriter::prefetchLines(ArrayRef<Value> panels, int64_t offset,
 
 void GroupsWriter::prefetchQuads(ArrayRef<Value> panels, int64_t count) {
   const int64_t roundBytes = smallestGroup * packing.panel * storage.bits() / 8;
-  for (int64_t round = 0; round < count * numbersOfWord / smallestGroup;
-       ++round)
-    prefetchLines(panels, round * roundBytes, specialization.prefetchLines);
+  const int64_t rounds = count * numbersOfWord / smallestGroup;
+  for (int64_t round = 0; round < rounds; ++round)
+    prefetchPanels(panels, numbersAhead, round * roundBytes,
+                   specialization.prefetchLines);
 }
 
 void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,

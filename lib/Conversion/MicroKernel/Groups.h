@@ -157,9 +157,10 @@ private:
   mlir::Value createMinima(llvm::ArrayRef<mlir::Value> panels,
                            mlir::Value scales, int64_t block);
   mlir::Value advance(mlir::Value address, int64_t bytes);
-  /// Prefetches `count` lines of each panel from byte `offset` on.
-  void prefetchLines(llvm::ArrayRef<mlir::Value> panels, int64_t offset,
-                     int64_t count);
+  /// Prefetches `lines` lines of each panel, `distance` bytes ahead of byte
+  /// `offset`; none without a distance.
+  void prefetchPanels(llvm::ArrayRef<mlir::Value> panels, mlir::Value distance,
+                      int64_t offset, int64_t lines);
   /// Of an operand in a vector register.
   llvm::StringRef registerConstraint() const;
 
@@ -168,7 +169,7 @@ private:
   std::pair<int64_t, int64_t> loadedPlace;
   mlir::Value loaded;
   /// Bytes from what is read to what is prefetched, if anything is.
-  mlir::Value prefetchDistance;
+  mlir::Value numbersAhead, scalesAhead;
 };
 
 } // namespace sandwich

@@ -933,11 +933,23 @@ func.func @nest(%x: memref<?x65536xf32>, %w: memref<1x1x1048640xi8>, %i: index) 
 
 // -----
 
-// gemm.nest (C7): neither integers nor a copy in a cache is prefetched.
+// gemm.nest (C7): a copy in a cache is not prefetched.
 func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
   // expected-error @below {{'gemm.nest' op (C7) a quantized weight is prefetched at a distance only, where micro-kernels read it as it is stored}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
-      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [4, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [24, 64, 64], threads = [1, 1, 1], prefetch = [4, 1152]>) unit 32 rows_between [1, 24] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C7): integers are not prefetched without a distance.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C7) a quantized weight is prefetched at a distance only, where micro-kernels read it as it is stored}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [4, 0], input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
   return
