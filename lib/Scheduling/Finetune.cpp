@@ -209,11 +209,12 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
                               const SearchOptions &options, SearchLog &log) {
   Schedule current = reducedSchedule(payload, choice.schedule);
   auto attempt = [&](const Schedule &schedule) -> Status {
-    // What changes nothing is not worth a measurement, and one change may not
-    // go with another.
+    // What changes nothing is not worth a measurement, and of a quantized
+    // weight what is prefetched must not become a copy.
     Schedule reduced = reducedSchedule(payload, schedule);
     if (reduced == current || !fitsMemory(payload, schedule) ||
-        !verify(schedule, payload.shape))
+        (payload.shape.storage.isQuantized() &&
+         !verify(schedule, payload.shape)))
       return {};
     SANDWICH_ASSIGN_OR_RETURN(
         Choice next,
