@@ -158,29 +158,39 @@ TEST(Schedule, UntunedFloats8AreUnpacked) {
 /// few and for many, whatever the groups.
 TEST(Schedule, UntunedIntegersPackAllOfK) {
   const Target target = *getTarget("x86-64-avx512-vnni");
-  for (const char *storage : {"int8-g32-f16", "int4-row-f32"})
-    for (int64_t k : {64, 2048, 8192, 65536}) {
-      const MatmulShape integers{.n = 4096,
-                                 .k = k,
-                                 .storage = *StorageFormat::parse(storage),
-                                 .roundsInput = true};
-      Result<ScheduleTable> table = chooseByRule(integers, target, 2);
-      ASSERT_TRUE(table) << table.error().message;
-      EXPECT_EQ(table->front().schedule.microKernel.name(),
-                "X86_AVX512_VNNI_1x128");
-      EXPECT_EQ(table->at(1).schedule.microKernel.name(),
-                "X86_AVX512_VNNI_2x64");
-      EXPECT_EQ(table->front().maxRows, 1);
-      EXPECT_EQ(table->at(1).maxRows, 2);
-      EXPECT_EQ(table->at(2).maxRows, k <= 8192 ? 6 : INT64_MAX);
-      for (const auto &[rows, schedule] : *table) {
-        if (rows > 2)
-          EXPECT_EQ(schedule.microKernel.name(), "X86_AVX512_VNNI_6x32");
-        EXPECT_EQ(schedule.slice[2], k);
-        EXPECT_EQ(errorOf(schedule, integers), "");
-        EXPECT_LE(schedule.slice[0] * schedule.slice[2], maxPackedInput);
-      }
+  // Of 8 bits and 8192 k two panels do not fit beside the input, and of 65536 k
+  // there are never two strips.
+  const std::vector<int64_t> pairs{1, 2, 6, 12, 48, INT64_MAX},
+      strips{1, 2, 6, 48, INT64_MAX}, unshared{1, 2, 6, INT64_MAX},
+      single{1, 2, INT64_MAX};
+  using Case = std::tuple<const char *, int64_t, std::vector<int64_t>>;
+  for (const auto &[storage, k, expected] :
+       {Case{"int8-g32-f16", 64, pairs}, Case{"int8-g32-f16", 2048, pairs},
+        Case{"int8-g32-f16", 8192, unshared},
+        Case{"int8-g32-f16", 65536, single}, Case{"int4-row-f32", 64, strips},
+        Case{"int4-row-f32", 2048, strips}, Case{"int4-row-f32", 8192, strips},
+        Case{"int4-row-f32", 65536, single}}) {
+    const MatmulShape integers{.n = 4096,
+                               .k = k,
+                               .storage = *StorageFormat::parse(storage),
+                               .roundsInput = true};
+    Result<ScheduleTable> table = chooseByRule(integers, target, 2);
+    ASSERT_TRUE(table) << table.error().message;
+    EXPECT_EQ(table->front().schedule.microKernel.name(),
+              "X86_AVX512_VNNI_1x128");
+    EXPECT_EQ(table->at(1).schedule.microKernel.name(), "X86_AVX512_VNNI_2x64");
+    std::vector<int64_t> maxRows;
+    for (const ScheduleTableEntry &entry : *table)
+      maxRows.push_back(entry.maxRows);
+    EXPECT_EQ(maxRows, expected);
+    for (const auto &[rows, schedule] : *table) {
+      if (rows > 2)
+        EXPECT_EQ(schedule.microKernel.name(), "X86_AVX512_VNNI_6x32");
+      EXPECT_EQ(schedule.slice[2], k);
+      EXPECT_EQ(errorOf(schedule, integers), "");
+      EXPECT_LE(schedule.slice[0] * schedule.slice[2], maxPackedInput);
     }
+  }
 }
 
 /// Where a thread has too few columns, one row takes the panels that it has.
