@@ -65,14 +65,20 @@ Result<MatmulShape> parseShape(const std::string &text,
 /// One schedule for all rows; `shape` gets the packing that it reads.
 Result<ScheduleTable> tableOf(const std::string &text, MatmulShape &shape) {
   SANDWICH_ASSIGN_OR_RETURN(Schedule schedule, parseSchedule(text));
+  // What the first packing that it reads does not go with.
+  Status problem;
   for (const Packing &packing :
        packingsOf(schedule.microKernel.isa, shape.storage)) {
     shape.packing = packing;
-    if (reads(schedule.microKernel, packing, shape.storage) &&
-        verify(schedule, shape))
+    if (!reads(schedule.microKernel, packing, shape.storage))
+      continue;
+    Status status = verify(schedule, shape);
+    if (status)
       return ScheduleTable{{INT64_MAX, schedule}};
+    if (problem)
+      problem = status;
   }
-  return verify(schedule, shape).error();
+  return problem ? verify(schedule, shape).error() : problem.error();
 }
 
 /// The schedules for `shape`, which gets their packing.
