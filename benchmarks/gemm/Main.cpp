@@ -142,16 +142,18 @@ void printRow(const MatmulShape &shape, const Comparison &point) {
     std::printf(" %9s %7s", "", "");
   auto [bM, bN, bK] = schedule.slice;
   auto [tM, tN, tK] = schedule.threads;
-  std::printf("  %s %ldx%ldx%ld on %ldx%ldx%ld, prefetch %ld at %ld, %ld "
-              "streams, %s, %s, %s, chunk %ld, %s input, streamed %s\n",
-              schedule.microKernel.name().c_str(), bM, bN, bK, tM, tN, tK,
-              schedule.prefetchLines, schedule.prefetchDistance,
-              schedule.prefetchStreams,
-              std::string(name(schedule.prefetchHint)).c_str(),
-              std::string(name(schedule.order)).c_str(),
-              std::string(name(schedule.stores)).c_str(), schedule.chunkK,
-              schedule.packsInput ? "packed" : "plain",
-              std::string(name(schedule.streamed)).c_str());
+  std::printf(
+      "  %s %ldx%ldx%ld on %ldx%ldx%ld, prefetch %ld at %ld, %ld "
+      "streams, %s, %s, %s, chunk %ld, %s input, streamed %s, groups of %ld\n",
+      schedule.microKernel.name().c_str(), bM, bN, bK, tM, tN, tK,
+      schedule.prefetchLines, schedule.prefetchDistance,
+      schedule.prefetchStreams,
+      std::string(name(schedule.prefetchHint)).c_str(),
+      std::string(name(schedule.order)).c_str(),
+      std::string(name(schedule.stores)).c_str(), schedule.chunkK,
+      schedule.packsInput ? "packed" : "plain",
+      std::string(name(schedule.streamed)).c_str(),
+      multipliedStorage(schedule, shape.storage).groupOf(shape.k));
   std::fflush(stdout);
 }
 

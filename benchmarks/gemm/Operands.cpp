@@ -18,6 +18,8 @@
 using namespace sandwich;
 using namespace sandwich::benchmark;
 
+static constexpr float largestScale = 0x1p-5F;
+
 /// SplitMix64 (Steele, Lea, Flood 2014), as a function of the position.
 static uint64_t scramble(uint64_t position) {
   uint64_t z = position * 0x9e3779b97f4a7c15;
@@ -70,7 +72,7 @@ GroupScale Operands::scaleAt(int64_t layer, int64_t column, int64_t i) const {
       scramble((uint64_t(1) << 61) + (layer * n + column) * k + group);
   // Powers of two: unpacked to bf16, values keep all their bits.
   GroupScale result;
-  result.scale = 0x1p-8F * static_cast<float>(1 << random % 4);
+  result.scale = largestScale / static_cast<float>(1 << random % 4);
   if (storage.offset == GroupOffset::Minimum)
     result.minimum = -result.scale * static_cast<float>(storage.storedZero());
   return result;
@@ -120,6 +122,12 @@ Operands::Sum Operands::product(int64_t row, int64_t layer,
                      static_cast<double>(weightAt(layer, column, i));
     sum.value += product;
     sum.magnitude += std::abs(product);
+    sum.inputSquares += static_cast<double>(inputAt(row, i)) * inputAt(row, i);
   }
   return sum;
+}
+
+double Operands::largestStep() const {
+  constexpr double steps = 127;
+  return largestScale * static_cast<double>(storage.storedZero()) / steps;
 }

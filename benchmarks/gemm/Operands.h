@@ -42,9 +42,13 @@ public:
     double value = 0;
     /// The sum of the absolute values of what was added.
     double magnitude = 0;
+    /// The sum of the squares of the row's elements.
+    double inputSquares = 0;
   };
   /// Element [row, column] of x W[layer]^T.
   Sum product(int64_t row, int64_t layer, int64_t column) const;
+  /// The largest step of 8 bits that a weight of 4 bits has in longer groups.
+  double largestStep() const;
 
 private:
   float inputAt(int64_t row, int64_t i) const;

@@ -202,18 +202,18 @@ double CostModel::partSeconds(const MatmulShape &shape,
   const MicroKernel &kernel = schedule.microKernel;
   bool bf16 = multipliesBF16(kernel.isa);
   RegisterFile file = registerFileOf(kernel.isa);
-  const StorageFormat &storage = shape.storage;
+  const StorageFormat storage = multipliedStorage(schedule, shape.storage);
   const bool integers = multipliesIntegers(kernel.isa);
   const bool widens = widensGroups(schedule, shape);
   const bool unpacks = unpacksWeights(schedule, shape);
   const bool isMatrixInt8 = kernel.isa == MatrixISA::ARM_NEON_I8MM;
-  const double storedBytes = bitsPerWeight(storage, shape.k) / 8;
+  const double storedBytes = bitsPerWeight(shape.storage, shape.k) / 8;
   const double inputBytesOf = integers ? 1 : bf16 ? 2 : 4;
   // A shift or a shuffle, and a conversion or a look into a table.
   constexpr double wideningOfGroups = 2;
   Packing packing = packingFor(shape, kernel.isa);
   if (unpacks)
-    packing = multipliedPacking(kernel.isa, packing, storage);
+    packing = multipliedPacking(kernel.isa, packing, shape.storage);
   int64_t bM = std::min(schedule.slice[0], part[0]);
   int64_t bN = std::min(schedule.slice[1], part[1]);
   int64_t bK = std::min(schedule.slice[2], part[2]);

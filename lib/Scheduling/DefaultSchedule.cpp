@@ -324,9 +324,12 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   const int64_t mostK =
       std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group;
   schedule.slice[2] = std::min(shape.k, mostK);
+  // Of fewer, copying takes longer than it saves (docs/RationaleGemm.md).
+  constexpr int64_t fewestStripsToRegroup = 8;
   int64_t served = 0;
   auto serve = [&](int64_t maxRows) {
     schedule = completeByRule(schedule, shape, served + 1);
+    schedule.groupK = schedule.chunkK = 0;
     // Blocks are even: one row more than a block has makes for halves.
     const int64_t fewestRows =
         maxRows > schedule.slice[0] ? schedule.slice[0] / 2 + 1 : served + 1;
@@ -334,6 +337,8 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
         stripsOfBlock(schedule, std::min(served + 1, fewestRows));
     if (prefetchesIntegers(schedule, shape, target, strips))
       schedule = prefetchGroups(schedule, shape, strips);
+    if (strips >= fewestStripsToRegroup && isa == MatrixISA::X86_AVX512_VNNI)
+      schedule = regroup(schedule, shape);
     builder.add(maxRows);
     served = maxRows;
   };

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -175,10 +176,11 @@ walkChunks(const Payload &payload, const Schedule &best,
        best.slice[1] <= std::max(kernel.columns, packing.panel)))
     return {};
   const int64_t before = best.chunkK > 0 ? best.chunkK : k;
+  const int64_t unit = std::lcm(kUnitOf(payload.shape, packing),
+                                std::max<int64_t>(best.groupK, 1));
   for (int64_t chunk : {before / 2, before * 2, int64_t(0)}) {
     Schedule schedule = best;
-    schedule.chunkK =
-        chunk < k ? roundUp(chunk, kUnitOf(payload.shape, packing)) : 0;
+    schedule.chunkK = chunk < k ? roundUp(chunk, unit) : 0;
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   }
   return {};
@@ -186,7 +188,7 @@ walkChunks(const Payload &payload, const Schedule &best,
 
 /// Tries other ways in which micro-kernels get their operands.
 static Status
-walkOperands(const Schedule &best,
+walkOperands(const Payload &payload, const Schedule &best,
              const std::function<Status(const Schedule &)> &attempt) {
   if (hasTiles(best.microKernel.isa))
     for (StreamedOperands streamed :
@@ -198,7 +200,7 @@ walkOperands(const Schedule &best,
     }
   // Integers read no other.
   if (multipliesIntegers(best.microKernel.isa))
-    return {};
+    return best.groupK > 0 ? Status() : attempt(regroup(best, payload.shape));
   Schedule schedule = best;
   schedule.packsInput = !schedule.packsInput;
   return attempt(schedule);
@@ -260,7 +262,7 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
     }
   SANDWICH_RETURN_IF_ERROR(walkChunks(payload, choice.schedule, attempt));
   if (canPackInput(choice.schedule.microKernel.isa))
-    SANDWICH_RETURN_IF_ERROR(walkOperands(choice.schedule, attempt));
+    SANDWICH_RETURN_IF_ERROR(walkOperands(payload, choice.schedule, attempt));
   // Few results stay in the caches whatever is done.
   constexpr int64_t manyResults = 1 << 18;
   if (payload.rows * payload.shape.n >= manyResults) {

@@ -307,6 +307,37 @@ bool sandwich::unpacksWeights(MatrixISA isa, const StorageFormat &storage) {
   return storage.isQuantized() && !multipliesIntegers(isa);
 }
 
+StorageFormat sandwich::multipliedStorage(const Schedule &schedule,
+                                          const StorageFormat &storage) {
+  if (schedule.groupK == 0)
+    return storage;
+  return {.number = NumberFormat::Int8,
+          .groupSize = schedule.groupK,
+          .scale = ScaleFormat::F32};
+}
+
+Status sandwich::verifyRegrouping(const Schedule &schedule,
+                                  const MatmulShape &shape) {
+  if (schedule.groupK == 0)
+    return {};
+  if (!multipliesIntegers(schedule.microKernel.isa) ||
+      shape.storage.number != NumberFormat::Int4)
+    return makeError("groups of ", schedule.groupK,
+                     " k are for weights of 4 bits that are multiplied as "
+                     "integers, not for ",
+                     shape.storage.name(), " by ", schedule.microKernel.name());
+  const int64_t group = shape.storage.groupOf(shape.k);
+  if (schedule.groupK <= group || schedule.groupK % group != 0 ||
+      schedule.groupK > largestGroup || shape.k % schedule.groupK != 0)
+    return makeError("groups of ", schedule.groupK,
+                     " k must be several of the weight's ", group, ", at most ",
+                     largestGroup, " k, and divide K = ", shape.k);
+  if (shape.deterministic)
+    return makeError("groups of ", schedule.groupK,
+                     " k, where sums must not depend on the number of tokens");
+  return {};
+}
+
 /// Whether there are micro-kernels that widen integers for `isa`.
 static bool hasGroupWidening(MatrixISA isa) {
   return isa == MatrixISA::X86_AVX2_F32 || isa == MatrixISA::X86_AVX512_F32 ||
@@ -539,6 +570,19 @@ Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
   return schedule;
 }
 
+Schedule sandwich::regroup(Schedule schedule, const MatmulShape &shape) {
+  constexpr int64_t longGroup = 128, chunkK = 512;
+  Schedule regrouped = schedule;
+  regrouped.groupK = longGroup;
+  regrouped.chunkK = schedule.slice[2] > chunkK ? chunkK : 0;
+  regrouped.prefetchLines = regrouped.prefetchDistance = 0;
+  regrouped.prefetchHint = PrefetchHint::L1;
+  const bool suits =
+      verify(regrouped, shape) &&
+      regrouped.slice[1] <= maxUnpackedWeight / regrouped.slice[2];
+  return suits ? regrouped : schedule;
+}
+
 Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
   const MicroKernel &kernel = schedule.microKernel;
   SANDWICH_RETURN_IF_ERROR(verify(kernel));
@@ -572,8 +616,10 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", packing.panel,
                      ", a panel, and of the micro-kernel's ", kernel.columns);
-  const int64_t group = shape.storage.groupOf(shape.k);
-  if (!hasWholeGroups(kernel.isa, shape.storage, shape.k, schedule.slice[2])) {
+  SANDWICH_RETURN_IF_ERROR(verifyRegrouping(schedule, shape));
+  const StorageFormat storage = multipliedStorage(schedule, shape.storage);
+  const int64_t group = storage.groupOf(shape.k);
+  if (!hasWholeGroups(kernel.isa, storage, shape.k, schedule.slice[2])) {
     if (unpacksWeights(kernel.isa, shape.storage))
       return makeError(
           "slice K ", schedule.slice[2], " must be all of K, whole groups of ",
@@ -605,6 +651,9 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError(schedule.threads[2],
                      " threads share K, where sums must not depend on the "
                      "number of tokens");
+  if (schedule.groupK > 0 && schedule.threads[2] != 1)
+    return makeError(schedule.threads[2], " threads share K, of groups of ",
+                     schedule.groupK, " k");
   if (schedule.threads[2] > divideUp(shape.k, kUnitOf(shape, packing)))
     return makeError(schedule.threads[2], " threads cannot share K = ", shape.k,
                      " in steps of ", kUnitOf(shape, packing));

@@ -199,6 +199,7 @@ Result<Schedule> readSchedule(const schedules::Schedule &message,
     return makeError("streamed is '", message.streamed(),
                      "', not none, input, weight or both");
   schedule.streamed = *streamed;
+  schedule.groupK = message.k_group();
   SANDWICH_RETURN_IF_ERROR(verify(schedule, key.shape()));
   if (multipliesIntegers(schedule.microKernel.isa) && !key.roundsInput)
     return makeError(schedule.microKernel.name(),
@@ -404,6 +405,7 @@ void write(const Schedule &schedule, schedules::Schedule &message) {
   message.set_k_chunk(schedule.chunkK);
   message.set_packs_input(schedule.packsInput);
   message.set_streamed(std::string(name(schedule.streamed)));
+  message.set_k_group(schedule.groupK);
 }
 
 void write(const ScheduleKey &key, const TunedSchedules &tuned,

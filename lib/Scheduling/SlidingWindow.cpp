@@ -117,6 +117,9 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
   schedule.packsInput =
       multipliesIntegers(isa) || (last.packsInput && canPackInput(isa));
   schedule.streamed = last.streamed;
+  schedule.groupK = last.groupK;
+  if (!verify(schedule, payload.shape))
+    schedule.groupK = 0;
   if (payload.shape.storage.isQuantized() && last.prefetchLines > 0) {
     Schedule prefetched = prefetchGroups(schedule, payload.shape,
                                          stripsOfBlock(schedule, payload.rows));

@@ -77,7 +77,8 @@ Result<Schedule> sandwich::fitSlice(Schedule schedule, const MatmulShape &shape,
       std::lcm(columnUnitOf(shape, packing), schedule.microKernel.columns);
   bN = std::min(bN, roundUp(roundUp(columns, packing.panel), unit));
   bK = std::min(bK, shape.k);
-  if (unpacksWeights(schedule.microKernel.isa, shape.storage) &&
+  if ((schedule.groupK > 0 ||
+       unpacksWeights(schedule.microKernel.isa, shape.storage)) &&
       bN > maxUnpackedWeight / bK)
     return makeError("a slice of ", bN, " columns by ", bK,
                      " k has more than the ", maxUnpackedWeight,
@@ -110,7 +111,7 @@ bool sandwich::sliceFitsMemory(const MatmulShape &shape,
   const auto [bM, bN, bK] = schedule.slice;
   const int64_t rows = roundUp(bM, rowUnitOf(isa));
   return rows * bN <= maxBlockSums &&
-         (!unpacksWeights(isa, shape.storage) ||
+         ((schedule.groupK == 0 && !unpacksWeights(isa, shape.storage)) ||
           bN * bK <= maxUnpackedWeight) &&
          (!schedule.packsInput || rows * bK <= maxPackedInput);
 }

@@ -230,7 +230,7 @@ static int64_t leastSliceK(const MatmulShape &shape, const Schedule &schedule) {
   const MatrixISA isa = schedule.microKernel.isa;
   const int64_t kStep = packingOf(isa).kStep;
   if (multipliesIntegers(isa) || widensGroups(schedule, shape))
-    return shape.storage.groupOf(shape.k);
+    return multipliedStorage(schedule, shape.storage).groupOf(shape.k);
   return unpacksWeights(isa, shape.storage) ? std::max(kStep, smallestGroup)
                                             : kStep;
 }
@@ -252,6 +252,7 @@ static Schedule withoutNumbers(const Schedule &schedule,
   fixed.order = schedule.order;
   fixed.stores = schedule.stores;
   fixed.packsInput = schedule.packsInput;
+  fixed.groupK = schedule.groupK;
   return fixed;
 }
 
@@ -285,8 +286,8 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
           .streamed = schedule.streamed,
           .prefetchLines = calls->prefetch.lines};
       if (multipliesIntegers(kernel.isa) || widens) {
-        key.storage = shape.storage;
-        key.group = shape.storage.groupOf(shape.k);
+        key.storage = multipliedStorage(schedule, shape.storage);
+        key.group = key.storage.groupOf(shape.k);
       }
       // Tiles have the distance of rows at run time, and packed ones none.
       if (!hasTiles(kernel.isa) && !schedule.packsInput)

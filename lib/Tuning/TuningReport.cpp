@@ -99,6 +99,8 @@ std::string describe(const Schedule &schedule) {
     out << ", input packed";
   if (schedule.streamed != StreamedOperands::None)
     out << ", " << name(schedule.streamed) << " streamed";
+  if (schedule.groupK > 0)
+    out << ", scales for " << schedule.groupK << " k";
   out << "</td>";
   return out.str();
 }

@@ -177,19 +177,21 @@ public:
 /// The emitter for `isa`.
 const MicroKernelEmitter &getMicroKernelEmitter(MatrixISA isa);
 
-/// How groups of a panel of a quantized weight become floats that micro-kernels
-/// read.
+/// How groups of a panel of a quantized weight become what micro-kernels read:
+/// floats, or, of 4 bits, numbers of 8 bits in longer groups.
 struct WeightUnpacking {
   StorageFormat storage;
   /// k of a group.
   int64_t group = 0;
-  /// The packing of the floats; panels are those of the weight.
+  /// The packing of the copy; panels are those of the weight.
   Packing to;
   MatrixElement element = MatrixElement::F32;
+  /// k of a group of the copy, whose scales are f32; 0: floats have none.
+  int64_t groupOfCopy = 0;
 
   /// Distinct for distinct values, a symbol.
   std::string name() const;
-  /// The element type of the floats.
+  /// The element type of the copy; integers are bytes.
   mlir::Type type(mlir::MLIRContext *context) const;
 };
 
@@ -198,9 +200,10 @@ struct UnpackingArguments {
   /// begins at.
   mlir::Value weight, weightOffset;
   /// index: how many groups, one behind the other, and which k of each: a
-  /// multiple of `smallestGroup`, all of several groups.
+  /// multiple of `smallestGroup`, all of several groups. For longer groups as
+  /// many as make up some of these.
   mlir::Value groups, begin, end;
-  /// memref<?xT>: the floats, and the element that the panel begins at.
+  /// memref<?xT>: the copy, and the element that the panel begins at.
   mlir::Value copy, place;
 };
 

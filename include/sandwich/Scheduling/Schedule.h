@@ -218,6 +218,12 @@ struct Schedule {
   bool packsInput = false;
   /// Of instructions on tiles only.
   StreamedOperands streamed = StreamedOperands::None;
+  /// k that share a scale while integers are multiplied; 0: as they are stored.
+  /// Sums are scaled once in so many k, which takes a third of the time of
+  /// groups of 32. So each slice of a weight of 4 bits is first copied to 8
+  /// bits with a scale for as many k, several groups, and the input is rounded
+  /// in groups as long.
+  int64_t groupK = 0;
 
   auto operator<=>(const Schedule &) const = default;
 };
@@ -312,6 +318,15 @@ bool hasWholeGroups(MatrixISA isa, const StorageFormat &storage, int64_t k,
 /// before micro-kernels of `isa` multiply it.
 bool unpacksWeights(MatrixISA isa, const StorageFormat &storage);
 
+/// How micro-kernels of integers find a weight in `storage` under `schedule`.
+StorageFormat multipliedStorage(const Schedule &schedule,
+                                const StorageFormat &storage);
+
+/// An error if `groupK` of `schedule` does not suit `shape`: groups become
+/// longer where integers of 4 bits are multiplied, in whole groups that divide
+/// K, and where sums may depend on the number of rows.
+Status verifyRegrouping(const Schedule &schedule, const MatmulShape &shape);
+
 /// Whether its numbers are turned into those that `isa` multiplies in
 /// registers.
 bool widensWeights(MatrixISA isa, const StorageFormat &storage);
@@ -324,11 +339,12 @@ bool widensWeights(MatrixISA isa, const StorageFormat &storage);
 /// which of the two it is: never where they must not depend on the rows.
 bool widensGroups(const Schedule &schedule, const MatmulShape &shape);
 
-/// Whether each slice of the weight of `shape` is turned into floats in memory
-/// under `schedule`.
+/// Whether each slice of the weight of `shape` is copied under `schedule`: to
+/// floats, or to longer groups.
 inline bool unpacksWeights(const Schedule &schedule, const MatmulShape &shape) {
-  return unpacksWeights(schedule.microKernel.isa, shape.storage) &&
-         !widensGroups(schedule, shape);
+  return schedule.groupK > 0 ||
+         (unpacksWeights(schedule.microKernel.isa, shape.storage) &&
+          !widensGroups(schedule, shape));
 }
 
 /// The packing that schedules for `isa` find the weight of `shape` in.
@@ -340,6 +356,11 @@ Packing packingFor(const MatmulShape &shape, MatrixISA isa);
 /// panels that come next.
 Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape,
                         int64_t strips);
+
+/// `schedule`, of integers, with slices copied to groups of 128 k, and chunks
+/// of K of which L1 holds a panel's; as it was where that does not suit
+/// `shape`.
+Schedule regroup(Schedule schedule, const MatmulShape &shape);
 
 /// `schedule` with what the untuned rule has beside slices and threads, for
 /// `rows` tokens. One strip of rows prefetches its own stream ahead, more

@@ -64,8 +64,7 @@ public:
   /// The most bytes of sums, packed input and an unpacked slice of the weight
   /// that the nest needs.
   int64_t scratchBytes() const {
-    return sumsBytes() + packedInputBytes() +
-           copiedElements() * multipliedBytes();
+    return sumsBytes() + packedInputBytes() + copiedBytes();
   }
   /// Replaces the nest by its loops. The sums lie in `scratch`, aligned to a
   /// cache line.
@@ -87,8 +86,8 @@ private:
     return (rows + strips * fillingRows()) * packedLength(schedule.slice[2]);
   }
   int64_t packedLength(int64_t ofK) const {
-    return sandwich::packedLength(schedule.microKernel.isa, storage.groupOf(k),
-                                  ofK);
+    return sandwich::packedLength(schedule.microKernel.isa,
+                                  multiplied.groupOf(k), ofK);
   }
   int64_t packedInputBytes() const {
     if (!schedule.packsInput)
@@ -110,15 +109,24 @@ private:
   bool multipliesGroups() const {
     return multipliesIntegers(schedule.microKernel.isa);
   }
-  /// Whether micro-kernels read the weight as it is stored.
+  /// Whether micro-kernels read numbers with their scales.
   bool readsGroups() const { return multipliesGroups() || widens; }
-  bool unpacksWeight() const { return storage.isQuantized() && !readsGroups(); }
-  /// Of an unpacked slice of the weight; none if there is none.
-  int64_t copiedElements() const {
-    if (!unpacksWeight())
+  /// Whether slices are copied to longer groups.
+  bool regroups() const { return schedule.groupK > 0; }
+  /// Whether micro-kernels read a copy of the slice.
+  bool copiesWeight() const {
+    return storage.isQuantized() && (!readsGroups() || regroups());
+  }
+  /// Of the copy of a slice of the weight; none if there is none.
+  int64_t copiedBytes() const {
+    if (!copiesWeight())
       return 0;
-    return hasParameters() ? maxUnpackedWeight
-                           : schedule.slice[1] * schedule.slice[2];
+    const int64_t elements = hasParameters()
+                                 ? maxUnpackedWeight
+                                 : schedule.slice[1] * schedule.slice[2];
+    return regroups()
+               ? weightBytes(multiplied, 1, roundUp(elements, schedule.groupK))
+               : elements * multipliedBytes();
   }
   /// The most rows that packing adds to those of a strip.
   int64_t fillingRows() const {
@@ -133,8 +141,8 @@ private:
   /// Copies the slice's rows of the block to where micro-kernels read them, if
   /// they are not there yet.
   void packInput();
-  /// Unpacks the slice of the weight for the block, if that was not done yet.
-  void unpackWeight();
+  /// Copies the slice of the weight for the block, if that was not done yet.
+  void copyWeight();
   /// The element of the packed input that strip `strip`, or tile, from the unit
   /// `firstUnit` on begins at.
   Value packedPlace(Value firstUnit, Value strip) {
@@ -146,7 +154,7 @@ private:
   Value packedLength(Value ofK) {
     if (!multipliesGroups())
       return ofK;
-    const int64_t group = storage.groupOf(k);
+    const int64_t group = multiplied.groupOf(k);
     return b.mul(b.div(ofK, group), packedLength(group));
   }
   /// The input's first row of the tile that begins `row` rows into the block.
@@ -198,7 +206,8 @@ private:
     return {.storage = storage,
             .group = storage.groupOf(k),
             .to = packing,
-            .element = elementOf(schedule.microKernel.isa)};
+            .element = elementOf(schedule.microKernel.isa),
+            .groupOfCopy = schedule.groupK};
   }
   Value select(Value condition, Value a, Value b_) {
     return b.createOrFold<arith::SelectOp>(condition, a, b_);
@@ -211,21 +220,27 @@ private:
   }
   /// Elements from one panel that micro-kernels read to the next.
   Value panelStride() {
-    return unpacksWeight() ? b.mul(bK, packing.panel)
-                           : b.index(panelElements());
+    return copiesWeight() ? copiedElements(bK) : b.index(panelElements());
   }
   /// Of the packed weight.
   int64_t panelElements() const {
     return readsGroups() ? weightBytes(storage, packing.panel, k)
                          : k * packing.panel;
   }
+  /// Of `ofK` k of a panel of the copy.
+  Value copiedElements(Value ofK) {
+    if (!regroups())
+      return b.mul(ofK, packing.panel);
+    return b.mul(b.div(ofK, schedule.groupK),
+                 groupBytes(multiplied, packing.panel, schedule.groupK));
+  }
   /// The element of the packed weight, or of the copy, at a column, a multiple
   /// of the panel, and a k.
   Value weightElement(Value column, Value k) {
-    if (unpacksWeight())
+    if (copiesWeight())
       return b.add(b.mul(b.div(b.sub(column, blockColumn), packing.panel),
                          panelStride()),
-                   b.mul(b.sub(k, sliceK), packing.panel));
+                   copiedElements(b.sub(k, sliceK)));
     Value panel = b.mul(b.div(column, packing.panel), panelElements());
     if (!readsGroups())
       return b.add(panel, b.mul(k, packing.panel));
@@ -246,7 +261,8 @@ private:
   MicroKernelLibrary &kernels;
   LoopBuilder b;
   Schedule schedule;
-  StorageFormat storage;
+  /// Of the weight, and of what micro-kernels of integers read.
+  StorageFormat storage, multiplied;
   /// Its numbers become floats in registers.
   bool widens;
   /// Of the weight that micro-kernels read.
@@ -263,7 +279,7 @@ private:
   /// The thread's units, and the rows of each.
   Value units, tileRows;
   /// `packed` has the rows of one tile or strip after those of another, `copy`
-  /// the panels of the slice that are unpacked.
+  /// the panels of the slice that are copied.
   Value weight, block, packed, copy;
   // Values of the loops around the insertion point.
   Value nextBlockRow, blockRow, blockUnits, blockRows, blockColumn,
@@ -287,6 +303,7 @@ static int64_t getRowStride(Value buffer) {
 NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
     : op(op), kernels(kernels), b(op.getLoc(), op),
       schedule(op.getSchedule().getSchedule()), storage(op.getStorageFormat()),
+      multiplied(multipliedStorage(schedule, storage)),
       widens(op.widensGroups()),
       packing(widens ? op.getWeightPacking()
                      : multipliedPacking(schedule.microKernel.isa,
@@ -368,15 +385,14 @@ void NestLowering::createBuffers(Value scratch) {
   }
   block = memref::ViewOp::create(b, MemRefType::get(shape, b.getF32Type()),
                                  scratch, b.index(0), sizes);
-  if (unpacksWeight()) {
-    auto type =
-        MemRefType::get({copiedElements()}, unpacking().type(b.getContext()));
+  if (copiesWeight()) {
+    Type element = unpacking().type(b.getContext());
+    auto type = MemRefType::get({copiedBytes() / multipliedBytes()}, element);
     Value view = memref::ViewOp::create(
         b, type, scratch, b.index(sumsBytes() + packedInputBytes()),
         ValueRange());
     copy = memref::CastOp::create(
-        b, MemRefType::get({ShapedType::kDynamic}, type.getElementType()),
-        view);
+        b, MemRefType::get({ShapedType::kDynamic}, element), view);
   }
   if (!schedule.packsInput)
     return;
@@ -413,8 +429,8 @@ void NestLowering::packInput() {
     piece.firstK = sliceK;
     piece.k = sliceKSize;
     piece.packed = packed;
-    piece.storage = storage;
-    piece.group = storage.groupOf(k);
+    piece.storage = multiplied;
+    piece.group = multiplied.groupOf(k);
     if (hasTiles()) {
       piece.rows = tileRows;
       b.forLoop(b.index(0), blockUnits, 1, [&](Value number) {
@@ -443,11 +459,11 @@ void NestLowering::packInput() {
     pack();
 }
 
-void NestLowering::unpackWeight() {
+void NestLowering::copyWeight() {
   const Packing stored = op.getWeightPacking();
   const int64_t group = storage.groupOf(k);
   const int64_t bytes = groupBytes(storage, stored.panel, group);
-  auto unpack = [&] {
+  auto copyPanels = [&] {
     // Whole groups, or a part of one.
     Value begin = b.index(0), size = b.index(group), groups;
     if (hasParameters()) {
@@ -476,12 +492,12 @@ void NestLowering::unpackWeight() {
     });
   };
   if (schedule.order == LoopOrder::RowsOuter)
-    return unpack();
+    return copyPanels();
   // All of K at once stays for the other rows.
   Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, blockRow,
                                         op.getRowBegin());
   Value again = less(bK, b.sub(op.getKEnd(), op.getKBegin()));
-  b.ifThen(b.createOrFold<arith::OrIOp>(isFirst, again), unpack);
+  b.ifThen(b.createOrFold<arith::OrIOp>(isFirst, again), copyPanels);
 }
 
 void NestLowering::emitRowBlocks(function_ref<void()> body) {
@@ -523,8 +539,8 @@ void NestLowering::emitBlock() {
     sliceKSize = b.min(bK, b.sub(op.getKEnd(), sliceK));
     if (packed)
       packInput();
-    if (unpacksWeight())
-      unpackWeight();
+    if (copiesWeight())
+      copyWeight();
     int64_t width = std::max(schedule.microKernel.columns, packing.panel);
     // Where a block can end between the panels of a wide micro-kernel, the
     // rest goes panel by panel.
@@ -635,8 +651,8 @@ void NestLowering::emitCall(int64_t width, Value units,
       widensWeights(schedule.microKernel.isa, storage);
   specialization.packing = packing;
   if (readsGroups()) {
-    specialization.storage = storage;
-    specialization.group = storage.groupOf(k);
+    specialization.storage = multiplied;
+    specialization.group = multiplied.groupOf(k);
   }
   specialization.prefetchLines = prefetch.lines;
   specialization.prefetchStreams = prefetch.streams;

@@ -244,8 +244,9 @@ void GroupsWriter::multiplyGroup(ArrayRef<Value> panels, Value rows,
   const int64_t quads = group / numbersOfWord;
   // All quads of the usual groups; of longer ones as many at a time as share
   // no line with others.
-  constexpr int64_t mostQuads = 16,
-                    quadsOfRound = smallestGroup / numbersOfWord;
+  constexpr int64_t mostQuads = 16, fewestQuads = smallestGroup / numbersOfWord;
+  const int64_t quadsOfRound =
+      quads % (2 * fewestQuads) == 0 ? 2 * fewestQuads : fewestQuads;
   if (quads <= mostQuads) {
     multiplyQuads(panels, rows, quads, groupSums);
     return;

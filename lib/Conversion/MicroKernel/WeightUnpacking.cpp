@@ -1,4 +1,4 @@
-//===- WeightUnpacking.cpp - Quantized weights as floats in memory --------===//
+//===- WeightUnpacking.cpp - Copies of quantized weights ------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,8 +9,10 @@
 #include "sandwich/Conversion/MicroKernel.h"
 
 #include "sandwich/Dialect/Utils/Float8.h"
+#include "sandwich/Dialect/Utils/IntegerRounding.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -29,18 +31,60 @@ std::string WeightUnpacking::name() const {
       "x" + std::to_string(to.kPack);
   if (to.tile != to.panel)
     text += "_tiles";
+  if (groupOfCopy > 0)
+    text += "_group" + std::to_string(groupOfCopy);
   std::ranges::replace(text, '-', '_');
   return text;
 }
 
+/// How integers in longer groups are stored.
+static StorageFormat storageOfCopy(const WeightUnpacking &unpacking) {
+  return {.number = NumberFormat::Int8,
+          .groupSize = unpacking.groupOfCopy,
+          .scale = ScaleFormat::F32};
+}
+
 namespace {
 
-/// Writes the body of one function that unpacks.
-class UnpackingWriter {
+/// Reads groups of a panel as they are stored.
+class StoredGroups {
 public:
-  UnpackingWriter(LoopBuilder &b, const WeightUnpacking &unpacking,
-                  Value weight, Value copy)
+  StoredGroups(LoopBuilder &b, const WeightUnpacking &unpacking, Value weight,
+               Value copy)
       : b(b), unpacking(unpacking), weight(weight), copy(copy) {}
+
+protected:
+  Value loadBytes(Value from, int64_t count) {
+    return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
+                                  weight, ValueRange{from});
+  }
+  /// Four numbers of each of 16 columns, or eight of 4 bits, from byte `from`
+  /// on.
+  Value loadLine(Value from) {
+    return vector::BitCastOp::create(
+        b, VectorType::get({columnsOfLine}, b.getI32Type()),
+        loadBytes(from, lineBytes));
+  }
+  /// What a stored number counts for, in f32, and what 0 stands for.
+  struct Scales {
+    Value scale, base;
+  };
+  /// Those of 16 columns from `column` on of the group at byte `from`.
+  Scales loadScales(Value from, int64_t column);
+
+  LoopBuilder &b;
+  const WeightUnpacking &unpacking;
+  Value weight, copy;
+
+private:
+  /// The scales, or minima, of 16 columns from byte `from` on.
+  Value loadFloats(Value from);
+};
+
+/// Writes the body of one function that unpacks to floats.
+class UnpackingWriter : StoredGroups {
+public:
+  using StoredGroups::StoredGroups;
 
   /// The k from `begin` to `end` of a group that begins at byte `from`, in the
   /// copy from the k `firstK` of the panel at element `place` on.
@@ -48,12 +92,6 @@ public:
                   Value firstK);
 
 private:
-  Value loadBytes(Value from, int64_t count) {
-    return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
-                                  weight, ValueRange{from});
-  }
-  /// The scales, or minima, of 16 columns from byte `from` on.
-  Value loadScales(Value from);
   /// The numbers in the bits of `mask` of `line >> shift`, as floats.
   Value extract(Value line, int64_t shift, int64_t mask);
   /// The numbers of four k of 16 columns, which are `line` shifted by `shift`.
@@ -62,16 +100,50 @@ private:
   /// Where the copy of a panel has column `column` of `k`, a multiple of kPack.
   Value elementOf(int64_t column, Value k);
 
-  LoopBuilder &b;
-  const WeightUnpacking &unpacking;
-  Value weight, copy;
   /// Of each 16 columns.
-  SmallVector<Value> scales, bases;
+  SmallVector<Scales> scales;
+};
+
+/// Writes the body of one function that copies numbers of 4 bits to 8 bits in
+/// longer groups, whose scales are those of the largest value that each column
+/// can have. A number times the quotient of both scales, of 16 bits, is a
+/// number of the copy and its fraction.
+class RegroupingWriter : StoredGroups {
+public:
+  using StoredGroups::StoredGroups;
+
+  /// The group of the copy at byte `place`, of those that begin at `from`.
+  void writeGroup(Value from, Value place);
+
+private:
+  /// What numbers of the copy have behind the point, and what is added to all:
+  /// their zero and a half.
+  static constexpr int64_t fractionBits = 8;
+  static constexpr int32_t offset = (128 << fractionBits) + 128;
+
+  /// The byte that group `number` of those that become one begins at.
+  Value groupAt(Value from, Value number) {
+    return b.add(from,
+                 b.mul(number, groupBytes(unpacking.storage, unpacking.to.panel,
+                                          unpacking.group)));
+  }
+  int64_t groups() const { return unpacking.groupOfCopy / unpacking.group; }
+  /// The largest magnitude of any number of 16 columns from `column` on.
+  Value findLargest(Value from, int64_t column);
+  /// A vector of f32, rounded, twice in each word.
+  Value toHalves(Value vector);
+  /// The numbers of `line`, those from bit `shift` of each byte on, as bytes.
+  Value regroup(Value line, int64_t shift, Value factors, Value starts);
+  Value splat(VectorType type, int64_t value) {
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(
+               type, b.getIntegerAttr(type.getElementType(), value)));
+  }
 };
 
 } // namespace
 
-Value UnpackingWriter::loadScales(Value from) {
+Value StoredGroups::loadFloats(Value from) {
   const ScaleFormat format = unpacking.storage.scale;
   Value bytes = loadBytes(from, columnsOfLine * bytesOf(format));
   if (format == ScaleFormat::F32)
@@ -81,6 +153,21 @@ Value UnpackingWriter::loadScales(Value from) {
       b, VectorType::get({columnsOfLine}, b.getF16Type()), bytes);
   return arith::ExtFOp::create(
       b, VectorType::get({columnsOfLine}, b.getF32Type()), halves);
+}
+
+StoredGroups::Scales StoredGroups::loadScales(Value from, int64_t column) {
+  const StorageFormat &storage = unpacking.storage;
+  const int64_t panel = unpacking.to.panel;
+  const int64_t place = column * bytesOf(storage.scale);
+  Value scale = loadFloats(
+      b.add(from, scalesOffset(storage, panel, unpacking.group) + place));
+  if (storage.offset == GroupOffset::Minimum)
+    return {scale,
+            loadFloats(b.add(
+                from, minimaOffset(storage, panel, unpacking.group) + place))};
+  return {scale,
+          b.mulf(scale, b.splat(-static_cast<float>(storage.storedZero()),
+                                columnsOfLine))};
 }
 
 Value UnpackingWriter::extract(Value line, int64_t shift, int64_t mask) {
@@ -112,7 +199,8 @@ void UnpackingWriter::storeLine(Value line, int64_t shift, int64_t columnBlock,
   SmallVector<Value> values;
   for (int64_t i = 0; i < numbersOfColumn; ++i)
     values.push_back(b.fma(extract(line, 8 * i + shift, mask),
-                           scales[columnBlock], bases[columnBlock]));
+                           scales[columnBlock].scale,
+                           scales[columnBlock].base));
   // Neighbors of a pack beside each other.
   if (to.kPack == 4)
     values = {
@@ -136,33 +224,18 @@ void UnpackingWriter::writeGroup(Value from, Value begin, Value end,
                                  Value place, Value firstK) {
   const StorageFormat &storage = unpacking.storage;
   const int64_t panel = unpacking.to.panel;
-  const int64_t scaleBytes = bytesOf(storage.scale);
-  const int64_t firstScale = scalesOffset(storage, panel, unpacking.group);
-  const int64_t firstMinimum = minimaOffset(storage, panel, unpacking.group);
   scales.clear();
-  bases.clear();
-  for (int64_t column = 0; column < panel; column += columnsOfLine) {
-    scales.push_back(loadScales(b.add(from, firstScale + column * scaleBytes)));
-    if (storage.offset == GroupOffset::Minimum)
-      bases.push_back(
-          loadScales(b.add(from, firstMinimum + column * scaleBytes)));
-    else
-      bases.push_back(b.mulf(
-          scales.back(),
-          b.splat(-static_cast<float>(storage.storedZero()), columnsOfLine)));
-  }
+  for (int64_t column = 0; column < panel; column += columnsOfLine)
+    scales.push_back(loadScales(from, column));
   // Two lines of numbers of four bits are in one.
   const int64_t together = storage.number == NumberFormat::Int4 ? 2 : 1;
   const int64_t quadLines = panel / columnsOfLine;
   const int64_t quads = quadLines % together == 0 ? 1 : together;
-  auto lineType = VectorType::get({columnsOfLine}, b.getI32Type());
   Value firstQuad = b.div(begin, numbersOfColumn);
   b.forLoop(firstQuad, b.div(end, numbersOfColumn), quads, [&](Value quad) {
     Value lines = b.add(from, b.mul(quad, quadLines * lineBytes / together));
     for (int64_t line = 0; line < quads * quadLines; ++line) {
-      Value bytes =
-          loadBytes(b.add(lines, line / together * lineBytes), lineBytes);
-      Value numbers = vector::BitCastOp::create(b, lineType, bytes);
+      Value numbers = loadLine(b.add(lines, line / together * lineBytes));
       Value quadOfCopy = b.add(b.sub(quad, firstQuad), line / quadLines);
       storeLine(numbers, line % together * storage.bits(), line % quadLines,
                 place, b.add(firstK, b.mul(quadOfCopy, numbersOfColumn)));
@@ -170,8 +243,128 @@ void UnpackingWriter::writeGroup(Value from, Value begin, Value end,
   });
 }
 
+Value RegroupingWriter::findLargest(Value from, int64_t column) {
+  constexpr float mostSteps = 15;
+  Value zero = b.splat(0, columnsOfLine);
+  return b
+      .forLoop(b.index(0), b.index(groups()), 1, zero,
+               [&](Value number, ValueRange carried) -> SmallVector<Value> {
+                 auto [scale, base] = loadScales(groupAt(from, number), column);
+                 Value last =
+                     b.fma(scale, b.splat(mostSteps, columnsOfLine), base);
+                 Value largest = carried.front();
+                 for (Value end : {base, last})
+                   largest = b.maxf(largest, math::AbsFOp::create(b, end));
+                 return {largest};
+               })
+      .front();
+}
+
+Value RegroupingWriter::toHalves(Value vector) {
+  constexpr int64_t halfBits = 16;
+  auto words = VectorType::get({columnsOfLine}, b.getI32Type());
+  Value low = arith::AndIOp::create(
+      b,
+      arith::FPToSIOp::create(b, words, math::RoundEvenOp::create(b, vector)),
+      splat(words, (1 << halfBits) - 1));
+  Value high = arith::ShLIOp::create(b, low, splat(words, halfBits));
+  return vector::BitCastOp::create(
+      b, VectorType::get({2 * columnsOfLine}, b.getI16Type()),
+      arith::OrIOp::create(b, low, high));
+}
+
+Value RegroupingWriter::regroup(Value line, int64_t shift, Value factors,
+                                Value starts) {
+  auto words = cast<VectorType>(line.getType());
+  auto halves = cast<VectorType>(factors.getType());
+  constexpr int64_t mask = 0x000f000f, byteBits = 8;
+  // Every other number, in the low byte of a half.
+  auto multiply = [&](int64_t distance) {
+    Value numbers = line;
+    if (distance > 0)
+      numbers = arith::ShRUIOp::create(b, numbers, splat(words, distance));
+    numbers = arith::AndIOp::create(b, numbers, splat(words, mask));
+    numbers = vector::BitCastOp::create(b, halves, numbers);
+    return arith::AddIOp::create(b, arith::MulIOp::create(b, numbers, factors),
+                                 starts);
+  };
+  Value even =
+      arith::ShRUIOp::create(b, multiply(shift), splat(halves, fractionBits));
+  Value odd = arith::AndIOp::create(b, multiply(shift + byteBits),
+                                    splat(halves, -(int64_t(1) << byteBits)));
+  return vector::BitCastOp::create(b,
+                                   VectorType::get({lineBytes}, b.getI8Type()),
+                                   arith::OrIOp::create(b, even, odd));
+}
+
+void RegroupingWriter::writeGroup(Value from, Value place) {
+  const StorageFormat copied = storageOfCopy(unpacking);
+  const int64_t panel = unpacking.to.panel;
+  SmallVector<Value> inverses;
+  for (int64_t column = 0; column < panel; column += columnsOfLine) {
+    auto [scale, inverse] = scaleToInt8(b, findLargest(from, column));
+    const int64_t scaleBytes = bytesOf(copied.scale);
+    auto bytes = VectorType::get({columnsOfLine * scaleBytes}, b.getI8Type());
+    const int64_t scales = scalesOffset(copied, panel, unpacking.groupOfCopy) +
+                           column * scaleBytes;
+    vector::StoreOp::create(b, vector::BitCastOp::create(b, bytes, scale), copy,
+                            ValueRange{b.add(place, scales)});
+    inverses.push_back(
+        b.mulf(inverse, b.splat(1 << fractionBits, columnsOfLine)));
+  }
+  // Two lines share one, those of two blocks of columns or of two quads.
+  const int64_t quadLines = panel / columnsOfLine;
+  const int64_t quads = quadLines % 2 == 0 ? 1 : 2;
+  b.forLoop(b.index(0), b.index(groups()), 1, [&](Value number) {
+    Value group = groupAt(from, number);
+    SmallVector<Value> factors, starts;
+    for (auto [block, inverse] : llvm::enumerate(inverses)) {
+      auto [scale, base] =
+          loadScales(group, static_cast<int64_t>(block) * columnsOfLine);
+      factors.push_back(toHalves(b.mulf(scale, inverse)));
+      starts.push_back(
+          toHalves(b.fma(base, inverse, b.splat(offset, columnsOfLine))));
+    }
+    Value firstQuad = b.mul(number, unpacking.group / numbersOfColumn);
+    b.forLoop(b.index(0), b.index(unpacking.group / numbersOfColumn), quads,
+              [&](Value quad) {
+                Value lines =
+                    b.add(group, b.mul(quad, quadLines * lineBytes / 2));
+                Value copies = b.add(place, b.mul(b.add(firstQuad, quad),
+                                                  panel * numbersOfColumn));
+                for (int64_t line = 0; line < quads * quadLines; line += 2) {
+                  Value shared = loadLine(b.add(lines, line / 2 * lineBytes));
+                  for (int64_t i : {0, 1}) {
+                    const int64_t block = (line + i) % quadLines;
+                    Value bytes = regroup(shared, i * unpacking.storage.bits(),
+                                          factors[block], starts[block]);
+                    vector::StoreOp::create(
+                        b, bytes, copy,
+                        ValueRange{b.add(copies, (line + i) * lineBytes)});
+                  }
+                }
+              });
+  });
+}
+
 void sandwich::emitUnpacking(LoopBuilder &b, const WeightUnpacking &unpacking,
                              const UnpackingArguments &arguments) {
+  if (unpacking.groupOfCopy > 0) {
+    RegroupingWriter writer(b, unpacking, arguments.weight, arguments.copy);
+    const StorageFormat copied = storageOfCopy(unpacking);
+    const int64_t together = unpacking.groupOfCopy / unpacking.group;
+    const int64_t from =
+        together *
+        groupBytes(unpacking.storage, unpacking.to.panel, unpacking.group);
+    const int64_t to =
+        groupBytes(copied, unpacking.to.panel, unpacking.groupOfCopy);
+    b.forLoop(
+        b.index(0), b.div(arguments.groups, together), 1, [&](Value group) {
+          writer.writeGroup(b.add(arguments.weightOffset, b.mul(group, from)),
+                            b.add(arguments.place, b.mul(group, to)));
+        });
+    return;
+  }
   UnpackingWriter writer(b, unpacking, arguments.weight, arguments.copy);
   const int64_t bytes =
       groupBytes(unpacking.storage, unpacking.to.panel, unpacking.group);

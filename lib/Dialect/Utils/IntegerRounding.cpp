@@ -30,12 +30,16 @@ Value sandwich::magnitudeBits(LoopBuilder &b, Value vector) {
 IntegerScale sandwich::scaleToInt8(LoopBuilder &b, Value largest) {
   constexpr float mostSteps = 127;
   constexpr float smallestNumber = 1e-36f;
-  Value scale = b.mulf(largest, b.constant(1 / mostSteps));
+  auto vector = dyn_cast<VectorType>(largest.getType());
+  auto number = [&](float value) {
+    return vector ? b.splat(value, vector.getNumElements()) : b.constant(value);
+  };
+  Value scale = b.mulf(largest, number(1 / mostSteps));
   Value isSome = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, largest,
-                                       b.constant(smallestNumber));
+                                       number(smallestNumber));
   Value inverse = arith::SelectOp::create(
-      b, isSome, arith::DivFOp::create(b, b.constant(mostSteps), largest),
-      b.constant(0));
+      b, isSome, arith::DivFOp::create(b, number(mostSteps), largest),
+      number(0));
   return {scale, inverse};
 }
 

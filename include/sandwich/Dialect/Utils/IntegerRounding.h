@@ -18,7 +18,7 @@ namespace sandwich {
 mlir::Value magnitudeBits(LoopBuilder &builder, mlir::Value vector);
 
 /// How a group is rounded: what an integer counts for, and what numbers are
-/// multiplied by. Both are f32.
+/// multiplied by. Both are f32, or vectors, of which each is a group's.
 struct IntegerScale {
   mlir::Value scale, inverse;
 };

@@ -27,7 +27,7 @@ llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
       static_cast<int>(schedule.order), schedule.prefetchStreams,
       static_cast<int>(schedule.prefetchHint),
       static_cast<int>(schedule.stores), schedule.chunkK, schedule.packsInput,
-      static_cast<int>(schedule.streamed));
+      static_cast<int>(schedule.streamed), schedule.groupK);
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -137,8 +137,9 @@ static ParseResult parseInputForm(AsmParser &parser, bool &packed) {
 /// What is printed only where it differs from the default; in this order, each
 /// at most once.
 static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
-  constexpr StringLiteral keywords[] = {"streams", "hint",  "order",   "stores",
-                                        "k_chunk", "input", "streamed"};
+  constexpr StringLiteral keywords[] = {"streams",  "hint",    "order",
+                                        "stores",   "k_chunk", "input",
+                                        "streamed", "k_group"};
   ArrayRef<StringLiteral> left(keywords);
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc location = parser.getCurrentLocation();
@@ -151,12 +152,13 @@ static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
     if (keyword.empty())
       return parser.emitError(location)
              << "expected 'streams', 'hint', 'order', 'stores', 'k_chunk', "
-                "'input' or 'streamed', in this order";
+                "'input', 'streamed' or 'k_group', in this order";
     if (parser.parseEqual())
       return failure();
     ParseResult result =
         keyword == "streams"   ? parser.parseInteger(schedule.prefetchStreams)
         : keyword == "k_chunk" ? parser.parseInteger(schedule.chunkK)
+        : keyword == "k_group" ? parser.parseInteger(schedule.groupK)
         : keyword == "input"   ? parseInputForm(parser, schedule.packsInput)
         : keyword == "streamed"
             ? parseName(parser, schedule.streamed, streamedOperandsNamed,
@@ -230,6 +232,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", input = packed";
   if (schedule.streamed != Schedule().streamed)
     printer << ", streamed = " << sandwich::name(schedule.streamed);
+  if (schedule.groupK != Schedule().groupK)
+    printer << ", k_group = " << schedule.groupK;
   printer << ">";
 }
 
@@ -280,6 +284,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!hasTiles(schedule.microKernel.isa) &&
       schedule.streamed != StreamedOperands::None)
     return emitError() << "(C8) only tiles stream operands";
+  if (schedule.groupK < 0 || schedule.groupK > largestGroup ||
+      schedule.groupK % smallestGroup != 0 ||
+      (schedule.groupK > 0 && !multipliesIntegers(schedule.microKernel.isa)))
+    return emitError() << "(C9) groups of k are for integers, and a multiple "
+                          "of "
+                       << smallestGroup << ", at most " << largestGroup;
   return success();
 }
 

@@ -509,12 +509,16 @@ static bool readsWeight(NestOp op, MemRefType weight) {
          storage.groupOf(weight.getDimSize(1) * group) == group;
 }
 
+MatmulShape NestOp::getShape() {
+  return {.n = getPackedColumns(),
+          .k = getK(),
+          .storage = getStorageFormat(),
+          .packing = getWeightPacking(),
+          .deterministic = lm::isDeterministic(*this)};
+}
+
 bool NestOp::widensGroups() {
-  return sandwich::widensGroups(getSchedule().getSchedule(),
-                                {.k = getK(),
-                                 .storage = getStorageFormat(),
-                                 .packing = getWeightPacking(),
-                                 .deterministic = lm::isDeterministic(*this)});
+  return sandwich::widensGroups(getSchedule().getSchedule(), getShape());
 }
 
 static LogicalResult emitUnreadable(NestOp op, MemRefType weight) {
@@ -534,9 +538,11 @@ LogicalResult NestOp::verify() {
   if (!readsWeight(*this, weight))
     return emitUnreadable(*this, weight);
   const Schedule &schedule = getSchedule().getSchedule();
+  if (Status status = verifyRegrouping(schedule, getShape()); !status)
+    return emitOpError("(C8) ") << status.error().message;
+  const bool unpacks = unpacksWeights(schedule, getShape());
   if (getStorageFormat().isQuantized() && schedule.prefetchLines != 0 &&
-      ((unpacksWeights(kernel.isa, getStorageFormat()) && !widensGroups()) ||
-       schedule.prefetchDistance == 0))
+      (unpacks || schedule.prefetchDistance == 0))
     return emitOpError("(C7) a quantized weight is prefetched at a distance "
                        "only, where micro-kernels read it as it is stored");
   auto input = cast<MemRefType>(getInput().getType());
@@ -575,10 +581,10 @@ LogicalResult NestOp::verify() {
   if (blockRows * bN > maxBlockSums || bN % getWeightPacking().panel != 0)
     return emitOpError("(C6) slice must have whole panels, and at most ")
            << maxBlockSums << " sums; it has " << blockRows << " x " << bN;
-  const StorageFormat storage = getStorageFormat();
-  const bool unpacks = unpacksWeights(kernel.isa, storage);
-  if (unpacks && (bN * bK > maxUnpackedWeight ||
-                  !hasWholeGroups(kernel.isa, storage, getK(), bK)))
+  const StorageFormat storage = multipliedStorage(schedule, getStorageFormat());
+  const bool copies = unpacks || unpacksWeights(kernel.isa, getStorageFormat());
+  if (copies && (bN * bK > maxUnpackedWeight ||
+                 !hasWholeGroups(kernel.isa, storage, getK(), bK)))
     return emitOpError("(C6) at most ")
            << maxUnpackedWeight
            << " weights can be unpacked, of whole groups or an equal part of "
@@ -587,7 +593,7 @@ LogicalResult NestOp::verify() {
   const int64_t group = storage.groupOf(getK());
   const int64_t chunkK = getSchedule().getSchedule().chunkK;
   if (!hasWholeGroups(kernel.isa, storage, getK(), bK) ||
-      (!unpacks && chunkK % group != 0))
+      (!unpacksWeights(kernel.isa, storage) && chunkK % group != 0))
     return emitOpError("(C6) integers are multiplied in whole groups of ")
            << group << " k; a slice has " << bK
            << (chunkK > 0 ? ", a chunk " + std::to_string(chunkK) : "");

@@ -74,9 +74,11 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     (`columns_outer`) are the outer loop; `stores = cached`, or `non_temporal`;
     `k_chunk = 0`, K of one call of the micro-kernel, if not all of the slice's;
     `input = rows`, or `packed` by each thread in the order in which the
-    micro-kernel reads it; and
+    micro-kernel reads it;
     `streamed = none`, `input`, `weight` or `both`: what tiles are loaded from
-    past the nearest cache.
+    past the nearest cache; and `k_group = 0`, or how many k share a scale while
+    integers are multiplied: slices of a weight of 4 bits are then copied to 8
+    bits in longer groups first, and the input is rounded in groups as long.
 
     Constraints: (C1) the micro-kernel's name is in the grammar and it fits the
     register file of its ISA; (C2) the slice has three sizes between 1 and
@@ -87,7 +89,8 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     (C5) streams are between 1 and 64, and 1 where there is a distance; (C6) K of
     a chunk is a multiple of the k_step and not negative; (C7) only
     tiles, NEON, bfmmla and instructions for integers read packed input, and the
-    last read no other; (C8) only tiles stream operands.
+    last read no other; (C8) only tiles stream operands; (C9) only
+    instructions for integers have groups of k, a multiple of 16 up to 65536.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);

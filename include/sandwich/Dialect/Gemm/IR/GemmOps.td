@@ -151,7 +151,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     before; or, where a slice of integers is one strip of up to eight rows, of
     whole groups and panels, as it is stored, and widen its numbers in registers,
     unless the module is `lm.deterministic`. Those that multiply integers take
-    one of integers as it is, and the
+    one of integers as it is, or, of 4 bits, from a copy of the slice in 8 bits
+    with a scale for `k_group` k, and the
     input rounded to int8 in groups of as many k, each with a scale of its own.
 
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
@@ -167,7 +168,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     of a chunk of integers whole groups, and so is where the part of k begins and
     ends, if these are constants; (C7) a quantized weight is
     prefetched at a distance only, where micro-kernels read it as it
-    is stored.
+    is stored; (C8) `k_group` is several groups of a weight of 4 bits, divides
+    k, and is given only where the module is not `lm.deterministic`.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input,
@@ -207,6 +209,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     ::sandwich::StorageFormat getStorageFormat();
     /// Whether integers are widened in registers, not unpacked before.
     bool widensGroups();
+    /// The weight, and whether sums must not depend on the number of rows.
+    ::sandwich::MatmulShape getShape();
     int64_t getK();
     /// Columns as packed, with those that fill up the last panel.
     int64_t getPackedColumns();
