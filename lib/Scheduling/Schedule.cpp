@@ -535,7 +535,7 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   schedule.prefetchStreams = 1;
   schedule.packsInput |= multipliesIntegers(kernel.isa);
   if (shape.storage.isQuantized()) {
-    // A copy is in a cache; for what is not copied there is `prefetchGroups`.
+    // See `prefetchGroups`.
     schedule.prefetchLines = schedule.prefetchDistance = 0;
   } else if (strips == 1) {
     schedule.prefetchLines = lines;
@@ -553,6 +553,12 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
 Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
                                   int64_t strips) {
   const MicroKernel &kernel = schedule.microKernel;
+  if (unpacksWeights(schedule, shape)) {
+    schedule.prefetchLines = 1;
+    schedule.prefetchDistance = 0;
+    schedule.prefetchHint = PrefetchHint::L2;
+    return schedule;
+  }
   // Two groups of 32 k of a panel of 32 columns in 4 bits.
   constexpr int64_t distanceOfStrip = 1152;
   const int64_t lines =
@@ -575,12 +581,27 @@ Schedule sandwich::regroup(Schedule schedule, const MatmulShape &shape) {
   Schedule regrouped = schedule;
   regrouped.groupK = longGroup;
   regrouped.chunkK = schedule.slice[2] > chunkK ? chunkK : 0;
-  regrouped.prefetchLines = regrouped.prefetchDistance = 0;
-  regrouped.prefetchHint = PrefetchHint::L1;
+  regrouped.prefetchStreams = 1;
+  regrouped = prefetchGroups(regrouped, shape, 1);
   const bool suits =
       verify(regrouped, shape) &&
       regrouped.slice[1] <= maxUnpackedWeight / regrouped.slice[2];
   return suits ? regrouped : schedule;
+}
+
+Status sandwich::verifyPrefetching(const Schedule &schedule,
+                                   const MatmulShape &shape) {
+  if (!shape.storage.isQuantized() || schedule.prefetchLines == 0)
+    return {};
+  if (!unpacksWeights(schedule, shape) && schedule.prefetchDistance == 0)
+    return makeError("a quantized weight that micro-kernels read as it is "
+                     "stored is prefetched at a distance only");
+  if (unpacksWeights(schedule, shape) &&
+      (schedule.prefetchLines != 1 || schedule.prefetchDistance != 0 ||
+       schedule.prefetchStreams != 1))
+    return makeError("of a quantized weight that is copied the next slice is "
+                     "prefetched, as a line at a distance of 0");
+  return {};
 }
 
 Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
@@ -627,10 +648,7 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError("slice K ", schedule.slice[2],
                      " must be all of K or whole groups of ", group);
   }
-  if (shape.storage.isQuantized() && schedule.prefetchLines != 0 &&
-      (unpacksWeights(schedule, shape) || schedule.prefetchDistance == 0))
-    return makeError("a quantized weight is prefetched at a distance only, "
-                     "where micro-kernels read it as it is stored");
+  SANDWICH_RETURN_IF_ERROR(verifyPrefetching(schedule, shape));
   if (multipliesIntegers(kernel.isa) && schedule.chunkK % group != 0)
     return makeError("K of a chunk, ", schedule.chunkK,
                      ", must be whole groups of ", group);

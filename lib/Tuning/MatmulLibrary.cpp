@@ -253,6 +253,10 @@ static Schedule withoutNumbers(const Schedule &schedule,
   fixed.stores = schedule.stores;
   fixed.packsInput = schedule.packsInput;
   fixed.groupK = schedule.groupK;
+  if (unpacks) {
+    fixed.prefetchLines = schedule.prefetchLines;
+    fixed.prefetchHint = schedule.prefetchHint;
+  }
   return fixed;
 }
 
@@ -276,7 +280,8 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
   std::pair<Plan::Calls *, int64_t> kinds[] = {{&plan.wide, wide},
                                                {&plan.panel, packing.panel}};
   for (auto [calls, width] : kinds) {
-    calls->prefetch = planPrefetch(schedule, packing, width, shape.storage);
+    if (!unpacksWeights(schedule, shape))
+      calls->prefetch = planPrefetch(schedule, packing, width, shape.storage);
     for (int64_t rows : strips) {
       MicroKernelKey key{
           .kernel = {kernel.isa, rows, std::min(kernel.columns, width)},

@@ -150,6 +150,9 @@ struct InputPiece {
   int64_t group = 0;
 };
 
+/// The locality that LLVM's prefetches call `hint`.
+int32_t localityOf(PrefetchHint hint);
+
 /// The rows that `rows` rows of a piece take.
 int64_t packedRows(MatrixISA isa, int64_t rows);
 

@@ -196,7 +196,8 @@ struct Schedule {
   std::array<int64_t, 3> threads = {1, 1, 1};
   /// Cache lines of the weight that software prefetches for each four packed
   /// k steps of the micro-kernel; 0 for none. One strip of rows needs as many
-  /// as it reads, S strips an S-th of that.
+  /// as it reads, S strips an S-th of that. Of slices that are copied first, 1:
+  /// calls share those of the next one evenly.
   int64_t prefetchLines = 0;
   /// How far ahead of the micro-kernel's own reads they lie, in bytes; 0: in
   /// the slice of the weight that the thread reads next.
@@ -350,7 +351,13 @@ inline bool unpacksWeights(const Schedule &schedule, const MatmulShape &shape) {
 /// The packing that schedules for `isa` find the weight of `shape` in.
 Packing packingFor(const MatmulShape &shape, MatrixISA isa);
 
-/// `schedule` with a weight that is read in groups prefetched: one strip of
+/// An error if a quantized weight would be prefetched otherwise than it can be:
+/// at a distance where micro-kernels read it as it is stored, else the slice
+/// that is copied next, of which calls share the lines evenly.
+Status verifyPrefetching(const Schedule &schedule, const MatmulShape &shape);
+
+/// `schedule` with a quantized weight prefetched: one that is copied slice by
+/// slice; of one that is read in groups, one strip of
 /// rows has its own panels prefetched at a distance that was found by hand;
 /// where there are at least `strips`, they share the work of prefetching the
 /// panels that come next.

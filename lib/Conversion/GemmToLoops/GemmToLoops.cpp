@@ -186,6 +186,13 @@ private:
                              MicroKernelArguments &arguments);
   /// The first element of the slice that the thread reads after this one.
   Value emitNextSlice(Value panelColumn, int64_t width);
+  /// Where the slice begins that follows all panels of this one: its column and
+  /// its k.
+  std::pair<Value, Value> nextSliceOfAll();
+  /// Prefetches the part of the call number `call` of `calls` on `width`
+  /// columns of what is copied next.
+  void prefetchNextCopy(Value panelColumn, int64_t width, Value call,
+                        Value calls);
 
   bool hasParameters() const {
     return static_cast<bool>(const_cast<gemm::NestOp &>(op).getParameters());
@@ -244,9 +251,12 @@ private:
     Value panel = b.mul(b.div(column, packing.panel), panelElements());
     if (!readsGroups())
       return b.add(panel, b.mul(k, packing.panel));
-    const int64_t group = storage.groupOf(this->k);
-    return b.add(panel, b.mul(b.div(k, group),
-                              groupBytes(storage, packing.panel, group)));
+    return b.add(panel, storedBytes(k));
+  }
+  /// Of `ofK` k of a panel of a quantized weight as it is stored, whole groups.
+  Value storedBytes(Value ofK) {
+    const int64_t group = storage.groupOf(k);
+    return b.mul(b.div(ofK, group), groupBytes(storage, packing.panel, group));
   }
   /// Shares `total` out among `parts` as evenly as possible: the first and the
   /// number of those that part `part` gets.
@@ -326,7 +336,8 @@ PrefetchValues NestLowering::getPrefetch(int64_t width) {
     values.shares = loadParameter(offset + offsetof(PrefetchPlan, shares));
     return values;
   }
-  values.plan = planPrefetch(schedule, packing, width, storage);
+  if (!copiesWeight())
+    values.plan = planPrefetch(schedule, packing, width, storage);
   values.lines = b.index(values.plan.lines);
   values.streams = b.index(values.plan.streams);
   values.panels = b.index(values.plan.panels);
@@ -632,6 +643,9 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
       arguments.sumsColumn = b.add(panelColumn, partColumn);
       arguments.accumulate = accumulate;
       Value shareNumber = b.add(b.mul(strips, part), strip);
+      if (copiesWeight() && schedule.prefetchLines > 0)
+        prefetchNextCopy(panelColumn, width, shareNumber,
+                         b.mul(strips, packing.panel / partColumns));
       emitPrefetchArguments(width, prefetch, panelColumn, shareNumber,
                             arguments);
       emitCall(width, stripUnits, prefetch.plan, arguments);
@@ -793,10 +807,7 @@ void NestLowering::emitPrefetchArguments(int64_t width,
   arguments.prefetchStride = select(shares, stride, zero);
 }
 
-Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {
-  Value nextColumn = b.add(panelColumn, width);
-  Value nextK = b.add(sliceK, bK);
-  // The next chunk of the panel, the first one of the next panel, or:
+std::pair<Value, Value> NestLowering::nextSliceOfAll() {
   // After the last slice of a block: the next one of the inner loop, or the
   // first one of the next block of the outer loop.
   Value nextBlock = b.add(blockColumn, bN);
@@ -804,11 +815,49 @@ Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {
                      op.getColumnBegin());
   if (schedule.order == LoopOrder::ColumnsOuter)
     nextBlock = select(nextBlockRow, blockColumn, nextBlock);
-  Value inBlock = less(nextColumn, blockColumns);
+  Value nextK = b.add(sliceK, bK);
   Value inK = less(nextK, op.getKEnd());
-  Value column = select(inBlock, b.add(blockColumn, nextColumn),
-                        select(inK, blockColumn, nextBlock));
-  Value k = select(inBlock, sliceK, select(inK, nextK, op.getKBegin()));
+  return {select(inK, blockColumn, nextBlock),
+          select(inK, nextK, op.getKBegin())};
+}
+
+void NestLowering::prefetchNextCopy(Value panelColumn, int64_t width,
+                                    Value call, Value calls) {
+  // Those on all chunks of K share the lines of a panel.
+  if (hasParameters() || schedule.chunkK > 0) {
+    Value chunk = b.div(b.sub(chunkK, sliceK), bC);
+    call = b.add(call, b.mul(calls, chunk));
+    calls = b.mul(calls, divideUp(sliceKSize, bC));
+  }
+  const int64_t group = storage.groupOf(k);
+  Value bytes = storedBytes(b.mul(divideUp(bK, b.index(group)), group));
+  Value lines = divideUp(bytes, b.index(cacheLineBytes));
+  Value linesOfCall = divideUp(lines, calls);
+  Value first = b.mul(call, linesOfCall);
+  Value end = b.min(b.add(first, linesOfCall), lines);
+  auto [column, nextK] = nextSliceOfAll();
+  const int64_t panelBytes = weightBytes(storage, packing.panel, k);
+  for (int64_t panel = 0; panel < width; panel += packing.panel) {
+    Value number =
+        b.div(b.add(column, b.add(panelColumn, panel)), packing.panel);
+    Value place = b.add(b.mul(number, panelBytes), storedBytes(nextK));
+    b.forLoop(first, end, 1, [&](Value line) {
+      memref::PrefetchOp::create(
+          b, weight, ValueRange{b.add(place, b.mul(line, cacheLineBytes))},
+          /*isWrite=*/false, localityOf(schedule.prefetchHint),
+          /*isDataCache=*/true);
+    });
+  }
+}
+
+Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {
+  Value nextColumn = b.add(panelColumn, width);
+  // The next chunk of the panel, the first one of the next panel, or that of
+  // the next slice.
+  auto [afterColumn, afterK] = nextSliceOfAll();
+  Value inBlock = less(nextColumn, blockColumns);
+  Value column = select(inBlock, b.add(blockColumn, nextColumn), afterColumn);
+  Value k = select(inBlock, sliceK, afterK);
   if (hasParameters() || schedule.chunkK > 0) {
     Value nextChunk = b.add(chunkK, bC);
     Value inSlice = less(nextChunk, b.add(sliceK, sliceKSize));

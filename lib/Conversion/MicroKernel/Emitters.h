@@ -97,9 +97,6 @@ mlir::Value getPanels(mlir::ImplicitLocOpBuilder &builder,
                       const Packing &packing, int64_t first, int64_t count,
                       const MicroKernelArguments &arguments);
 
-/// The locality that LLVM's prefetches call `hint`.
-int32_t localityOf(PrefetchHint hint);
-
 /// The prefetches of one loop step, from the element `offset` on.
 class Prefetcher {
 public:

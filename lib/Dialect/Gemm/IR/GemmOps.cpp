@@ -540,11 +540,8 @@ LogicalResult NestOp::verify() {
   const Schedule &schedule = getSchedule().getSchedule();
   if (Status status = verifyRegrouping(schedule, getShape()); !status)
     return emitOpError("(C8) ") << status.error().message;
-  const bool unpacks = unpacksWeights(schedule, getShape());
-  if (getStorageFormat().isQuantized() && schedule.prefetchLines != 0 &&
-      (unpacks || schedule.prefetchDistance == 0))
-    return emitOpError("(C7) a quantized weight is prefetched at a distance "
-                       "only, where micro-kernels read it as it is stored");
+  if (Status status = verifyPrefetching(schedule, getShape()); !status)
+    return emitOpError("(C7) ") << status.error().message;
   auto input = cast<MemRefType>(getInput().getType());
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -582,7 +579,8 @@ LogicalResult NestOp::verify() {
     return emitOpError("(C6) slice must have whole panels, and at most ")
            << maxBlockSums << " sums; it has " << blockRows << " x " << bN;
   const StorageFormat storage = multipliedStorage(schedule, getStorageFormat());
-  const bool copies = unpacks || unpacksWeights(kernel.isa, getStorageFormat());
+  const bool copies =
+      schedule.groupK > 0 || unpacksWeights(kernel.isa, getStorageFormat());
   if (copies && (bN * bK > maxUnpackedWeight ||
                  !hasWholeGroups(kernel.isa, storage, getK(), bK)))
     return emitOpError("(C6) at most ")
