@@ -376,7 +376,10 @@ ScheduleTable chooseIntegersAndFloats(const MatmulShape &shape,
                                       const Target &target, int64_t threads) {
   constexpr int64_t fewRows = 16;
   ScheduleTable table = chooseIntegers(shape, integers, target, threads);
-  table.back().maxRows = fewRows;
+  const auto last = std::ranges::find_if(
+      table, [](const auto &entry) { return entry.maxRows >= fewRows; });
+  last->maxRows = fewRows;
+  table.erase(std::next(last), table.end());
   for (const ScheduleTableEntry &entry : chooseUnpacking(
            shape, floats, packingFor(shape, integers), target, threads))
     if (entry.maxRows > fewRows)

@@ -578,6 +578,9 @@ Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
 
 Schedule sandwich::regroup(Schedule schedule, const MatmulShape &shape) {
   constexpr int64_t longGroup = 128, chunkK = 512;
+  // Weights with minima are chosen for being more exact.
+  if (shape.storage.offset == GroupOffset::Minimum)
+    return schedule;
   Schedule regrouped = schedule;
   regrouped.groupK = longGroup;
   regrouped.chunkK = schedule.slice[2] > chunkK ? chunkK : 0;

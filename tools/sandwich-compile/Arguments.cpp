@@ -134,7 +134,8 @@ void CommandLine::declareCompilation() {
       ->check(storageFormat);
   app.add_option("--activations", options.activations,
                  "What is multiplied with weights of integers: int8, inputs "
-                 "rounded to it in groups as long as the weight's, where the "
+                 "rounded to it in groups as long as the weight's, or of 128 "
+                 "channels beside many tokens and weights of 4 bits, where the "
                  "target multiplies integers; or float, which is slower and "
                  "rounds to no less than the target's bf16 or f32. Weights of "
                  "fp8 are multiplied as floats with either")

@@ -231,6 +231,27 @@ TEST(Finetune, TriesChunksAndWhatTilesDoWithOperands) {
   }
 }
 
+TEST(Finetune, TriesLongerGroups) {
+  SyntheticEvaluator evaluator;
+  evaluator.time = [](const Payload &, const Schedule &schedule) {
+    return 1.0 + (schedule.groupK == 0);
+  };
+  for (const char *format : {"int4-g32-f16", "int4-g32-f16-minimum"}) {
+    MeasuringSession session(evaluator);
+    SearchLog log;
+    Payload payload = makePayload(256, 1024, 2048, 1);
+    payload.shape.storage = *StorageFormat::parse(format);
+    payload.shape.roundsInput = true;
+    Schedule schedule{.microKernel = {MatrixISA::X86_AVX512_VNNI, 6, 32},
+                      .slice = {192, 32, 2048}};
+    schedule = completeByRule(schedule, payload.shape, payload.rows);
+    Choice choice{256, schedule, 2.0};
+    ASSERT_TRUE(finetuneWalk(payload, choice, session, {}, log));
+    const bool isExact = payload.shape.storage.offset == GroupOffset::Minimum;
+    EXPECT_EQ(choice.schedule.groupK, isExact ? 0 : 128);
+  }
+}
+
 /// Where an input is too long to be packed, or columns are too many for the
 /// sums of a tile, the search goes on without.
 TEST(Finetune, LeavesOutWhatMemoryDoesNotHold) {

@@ -83,6 +83,75 @@ TEST(Schedule, VerifiesThePacking) {
             "micro-kernel's 48");
 }
 
+TEST(Schedule, VerifiesLongerGroups) {
+  using enum MatrixISA;
+  MatmulShape shape{
+      .n = 4096, .k = 5504, .storage = *StorageFormat::parse("int4-g32-f16")};
+  Schedule schedule{.microKernel = {X86_AVX512_VNNI, 6, 32},
+                    .slice = {96, 64, 5504},
+                    .packsInput = true,
+                    .groupK = 128};
+  EXPECT_EQ(errorOf(schedule, shape), "");
+  const auto error = [&](const std::function<void(Schedule &)> &change) {
+    Schedule changed = schedule;
+    change(changed);
+    return errorOf(changed, shape);
+  };
+  for (int64_t group : {32, 48, 64 * 3})
+    EXPECT_EQ(error([&](Schedule &s) { s.groupK = group; }),
+              "groups of " + std::to_string(group) +
+                  " k must be several of the weight's 32, at most 65536 k, and "
+                  "divide K = 5504");
+  EXPECT_EQ(error([](Schedule &s) { s.slice[2] = 96; }),
+            "slice K 96 must be all of K or whole groups of 128");
+  EXPECT_EQ(error([](Schedule &s) { s.chunkK = 64; }),
+            "K of a chunk, 64, must be whole groups of 128");
+  EXPECT_EQ(error([](Schedule &s) { s.threads = {1, 1, 2}; }),
+            "2 threads share K, of groups of 128 k");
+  EXPECT_EQ(error([](Schedule &s) { s.prefetchLines = 1; }), "");
+  for (auto [lines, distance] : {std::pair(2, 0), std::pair(1, 64)})
+    EXPECT_EQ(error([&](Schedule &s) {
+                s.prefetchLines = lines;
+                s.prefetchDistance = distance;
+              }),
+              "of a quantized weight that is copied the next slice is "
+              "prefetched, as a line at a distance of 0");
+  shape.deterministic = true;
+  EXPECT_EQ(errorOf(schedule, shape),
+            "groups of 128 k, where sums must not depend on the number of "
+            "tokens");
+  shape.deterministic = false;
+  shape.storage.number = NumberFormat::Int8;
+  EXPECT_EQ(errorOf(schedule, shape),
+            "groups of 128 k are for weights of 4 bits that are multiplied as "
+            "integers, not for int8-g32-f16 by X86_AVX512_VNNI_6x32");
+}
+
+/// Longer groups are for many rows, and for what is not meant to be exact.
+TEST(Schedule, RegroupsByRule) {
+  const Target target = *getTarget("x86-64-avx512-vnni");
+  const auto longest = [&](const char *storage, bool deterministic) {
+    const MatmulShape shape{.n = 4096,
+                            .k = 2048,
+                            .storage = *StorageFormat::parse(storage),
+                            .roundsInput = true,
+                            .deterministic = deterministic};
+    const auto table = chooseByRule(shape, target, 2);
+    EXPECT_TRUE(table);
+    EXPECT_EQ(scheduleFor(*table, 48).groupK, 0);
+    for (const ScheduleTableEntry &entry : *table)
+      EXPECT_EQ(errorOf(entry.schedule, shape), "");
+    return table->back().schedule.groupK;
+  };
+  EXPECT_EQ(longest("int4-g32-f16", false), 128);
+  EXPECT_EQ(longest("int4-g64-f32", false), 128);
+  EXPECT_EQ(longest("int4-g32-f16", true), 0);
+  EXPECT_EQ(longest("int4-g32-f16-minimum", false), 0);
+  EXPECT_EQ(longest("int4-g128-f16", false), 0);
+  EXPECT_EQ(longest("int4-row-f16", false), 0);
+  EXPECT_EQ(longest("int8-g32-f16", false), 0);
+}
+
 /// What is said of K of a schedule of `isa` for int4 in groups of 32 or more.
 static std::string
 errorOfIntegers(MatrixISA isa, const std::function<void(Schedule &)> &change,
@@ -121,8 +190,8 @@ TEST(Schedule, VerifiesGroups) {
             "X86_AVX512_VNNI_6x32 reads packed input only");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
                             [](Schedule &s) { s.prefetchLines = 4; }),
-            "a quantized weight is prefetched at a distance only, where "
-            "micro-kernels read it as it is stored");
+            "a quantized weight that micro-kernels read as it is stored is "
+            "prefetched at a distance only");
   EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
                             [](Schedule &s) {
                               s.prefetchLines = 4;
@@ -222,10 +291,13 @@ TEST(Schedule, UntunedIntegersArePrefetched) {
     for (const auto &[rows, schedule] : *table) {
       EXPECT_EQ(errorOf(schedule, integers), "");
       lines.emplace_back(rows, schedule.prefetchLines);
-      EXPECT_EQ(schedule.prefetchDistance > 0, schedule.prefetchLines > 0);
+      // What is copied is prefetched whole.
+      const bool copies = schedule.groupK > 0;
+      EXPECT_EQ(schedule.prefetchDistance > 0,
+                schedule.prefetchLines > 0 && !copies);
       if (schedule.prefetchLines > 0 && rows > 6) {
         EXPECT_EQ(schedule.prefetchDistance,
-                  weightBytes(integers.storage, 32, k));
+                  copies ? 0 : weightBytes(integers.storage, 32, k));
         EXPECT_EQ(schedule.prefetchHint, PrefetchHint::L2);
       }
     }
@@ -238,7 +310,7 @@ TEST(Schedule, UntunedIntegersArePrefetched) {
   EXPECT_EQ(linesOf("x86-64-avx512-vnni", "int8-g32-f16", 16384),
             (Lines{{1, 0}, {2, 0}, {6, 0}, {INT64_MAX, 0}}));
   EXPECT_EQ(linesOf("x86-64-avx512-bf16", "int4-g32-f16", 2048),
-            (Lines{{1, 0}, {2, 0}, {6, 0}, {INT64_MAX, 0}}));
+            (Lines{{1, 0}, {2, 0}, {6, 0}, {48, 0}, {INT64_MAX, 1}}));
 }
 
 /// The rows up to which the untuned rule widens `shape` for `target`.

@@ -152,9 +152,35 @@ public:
                : readF32(matrix, index);
   }
 
+  /// What rounding to 8 bits with a scale for `groupK` k makes of a weight of 4
+  /// bits.
+  float regroupedWeight(int64_t n, int64_t k, int64_t groupK) const {
+    constexpr float mostSteps = 15, fraction = 256, half = 0.5;
+    constexpr int zero = 128;
+    float largest = 0;
+    for (int64_t i = 0; i < groupK; ++i) {
+      const StoredWeight each = storedWeight(n, k / groupK * groupK + i);
+      largest = std::max({largest, std::abs(each.base),
+                          std::abs(mostSteps * each.scale + each.base)});
+    }
+    const float steps = 127 / largest * fraction;
+    const StoredWeight weight = storedWeight(n, k);
+    const float start =
+        std::nearbyint(std::fma(weight.base, steps, fraction * (zero + half)));
+    const int sum =
+        weight.number * static_cast<int>(std::nearbyint(weight.scale * steps)) +
+        static_cast<int>(start);
+    return static_cast<float>((sum >> 8) - zero) * largest / 127;
+  }
+
   const MatmulProgram program;
 
 private:
+  /// A number as it is stored, what it counts for, and what 0 stands for.
+  struct StoredWeight {
+    int number;
+    float scale, base;
+  };
   const std::byte *groupAt(int64_t n, int64_t k) const {
     const StorageFormat &storage = program.shape.storage;
     const int64_t panel = program.shape.packing->panel;
@@ -210,6 +236,12 @@ private:
                   128);
   }
   float quantizedWeight(int64_t n, int64_t k) const {
+    const auto [number, scale, base] = storedWeight(n, k);
+    if (program.shape.storage.number == NumberFormat::FP8)
+      return scale * fromFloat8(static_cast<uint8_t>(number));
+    return scale * static_cast<float>(number) + base;
+  }
+  StoredWeight storedWeight(int64_t n, int64_t k) const {
     const StorageFormat &storage = program.shape.storage;
     const int64_t panel = program.shape.packing->panel;
     const int64_t group = storage.groupOf(program.shape.k);
@@ -234,12 +266,10 @@ private:
     };
     const float scale = get(scalesOffset(storage, panel, group));
     if (storage.number == NumberFormat::FP8)
-      return scale * fromFloat8(static_cast<uint8_t>(stored));
+      return {stored, scale, 0};
     if (storage.offset == GroupOffset::Minimum)
-      return scale * static_cast<float>(stored) +
-             get(minimaOffset(storage, panel, group));
-    return scale *
-           static_cast<float>(stored - static_cast<int>(storage.storedZero()));
+      return {stored, scale, get(minimaOffset(storage, panel, group))};
+    return {stored, scale, -scale * static_cast<float>(storage.storedZero())};
   }
 
   AnonymousMemory weights, workspace, cache;
@@ -287,6 +317,17 @@ public:
     return schedule;
   }
 
+  /// One that copies slices to groups of `groupK` k.
+  Schedule regrouping(int64_t groupK) {
+    Schedule schedule = Draws::schedule();
+    schedule.groupK = groupK;
+    schedule.slice[2] = groupK * between(1, program.shape.k / groupK);
+    schedule.chunkK = groupK * between(0, 1);
+    schedule.prefetchLines = between(0, 1);
+    schedule.prefetchDistance = 0;
+    return schedule;
+  }
+
 private:
   const MatmulProgram &program;
   std::mt19937 random;
@@ -301,7 +342,8 @@ std::string describe(const Schedule &schedule) {
   for (int64_t size : schedule.threads)
     text += " " + std::to_string(size);
   return text + " distance " + std::to_string(schedule.prefetchDistance) +
-         " chunk " + std::to_string(schedule.chunkK) + " order " +
+         " chunk " + std::to_string(schedule.chunkK) + " groups " +
+         std::to_string(schedule.groupK) + " order " +
          std::string(name(schedule.order)) + " stores " +
          std::string(name(schedule.stores));
 }
@@ -525,6 +567,56 @@ TEST_P(QuantizedMatmulLibraryTest, MultipliesWhatTheBytesStandFor) {
         for (int64_t k = 0; k < shape.k; ++k) {
           const double product =
               double(operands.input(row, k)) * double(operands.weight(n, k));
+          expected += product;
+          magnitude += std::abs(product);
+        }
+        EXPECT_NEAR(readF32(first.data(), row * program.resultStride() + n),
+                    expected, 1e-5 * magnitude)
+            << "row " << row << ", column " << n;
+      }
+  }
+}
+
+// Slices of 4 bits are copied to 8 bits in longer groups, rounded as said.
+TEST_P(QuantizedMatmulLibraryTest, CopiesToLongerGroups) {
+  const auto &[targetName, isa, format] = GetParam();
+  auto library = MatmulLibrary::create(*getTarget(targetName), 2);
+  if (!library)
+    GTEST_SKIP() << library.error().message;
+  MatmulShape shape{.n = 203,
+                    .k = 384,
+                    .storage = *StorageFormat::parseOption(format),
+                    .roundsInput = true};
+  if (!multipliesIntegers(isa) || shape.storage.number != NumberFormat::Int4)
+    GTEST_SKIP() << "no integers of 4 bits are multiplied";
+  shape.packing = packingOf(isa, shape.storage);
+  const MatmulProgram program{
+      .shape = shape, .isa = isa, .threads = 1, .maxRows = maxRows};
+  Operands operands(program);
+  Draws draws(program, 9);
+  for (int i = 0; i < 20; ++i) {
+    const int64_t rows = draws.between(1, maxRows);
+    const int64_t groupK = i % 2 == 0 ? 128 : 384;
+    const Schedule schedule = draws.regrouping(groupK);
+    SCOPED_TRACE(describe(schedule));
+    Status status = verify(schedule, shape);
+    ASSERT_TRUE(status) << status.error().message;
+    Result<Schedule> fitting = fitSlice(schedule, shape, shape.n, maxRows);
+    ASSERT_TRUE(fitting);
+    auto timed = (*library)->prepare(program, *fitting, rows, rows);
+    ASSERT_TRUE(timed) << timed.error().message;
+    auto shipped = (*library)->prepareAsShipped(
+        program, {{{INT64_MAX, schedule}}}, {rows, maxRows});
+    ASSERT_TRUE(shipped) << shipped.error().message;
+    const ThreadPart all = {0, rows, 0, shape.n, 0, shape.k, 0};
+    const auto first = operands.run(*timed, rows, {all}, nullptr);
+    ASSERT_EQ(first, operands.run(shipped->front(), rows, {}, nullptr));
+    for (int64_t row = 0; row < rows; row += 1 + rows / 3)
+      for (int64_t n = 0; n < shape.n; n += 9) {
+        double expected = 0, magnitude = 0;
+        for (int64_t k = 0; k < shape.k; ++k) {
+          const double product = double(operands.input(row, k)) *
+                                 double(operands.regroupedWeight(n, k, groupK));
           expected += product;
           magnitude += std::abs(product);
         }

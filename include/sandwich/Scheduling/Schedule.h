@@ -365,8 +365,8 @@ Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape,
                         int64_t strips);
 
 /// `schedule`, of integers, with slices copied to groups of 128 k, and chunks
-/// of K of which L1 holds a panel's; as it was where that does not suit
-/// `shape`.
+/// of K of which L1 holds a panel's. As it was where that does not suit `shape`,
+/// and where the weight has minima, which are there to be more exact.
 Schedule regroup(Schedule schedule, const MatmulShape &shape);
 
 /// `schedule` with what the untuned rule has beside slices and threads, for

@@ -114,6 +114,18 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, sli
 
 // -----
 
+// #gemm.schedule (C9): floats have no groups.
+// expected-error @below {{(C9) groups of k are for integers, and a multiple of 16, at most 65536}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], k_group = 128>} {}
+
+// -----
+
+// #gemm.schedule (C9): scales come with 16 k or more.
+// expected-error @below {{(C9) groups of k are for integers, and a multiple of 16, at most 65536}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_VNNI_6x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 24>} {}
+
+// -----
+
 // The forms of input are two.
 // expected-error @below {{'tiled' is no form of input: rows or packed}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = tiled>} {}
@@ -259,19 +271,19 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32,
 // -----
 
 // #gemm.schedule has nothing else.
-// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input' or 'streamed', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed' or 'k_group', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], speed = 3>} {}
 
 // -----
 
 // #gemm.schedule names its streams before its order.
-// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input' or 'streamed', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed' or 'k_group', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], order = rows_outer, streams = 2>} {}
 
 // -----
 
 // #gemm.schedule names each once.
-// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input' or 'streamed', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed' or 'k_group', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], stores = cached, stores = cached>} {}
 
 // -----
@@ -933,9 +945,9 @@ func.func @nest(%x: memref<?x65536xf32>, %w: memref<1x1x1048640xi8>, %i: index) 
 
 // -----
 
-// gemm.nest (C7): a copy in a cache is not prefetched.
+// gemm.nest (C7): what is copied is prefetched slice by slice.
 func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C7) a quantized weight is prefetched at a distance only, where micro-kernels read it as it is stored}}
+  // expected-error @below {{'gemm.nest' op (C7) of a quantized weight that is copied the next slice is prefetched, as a line at a distance of 0}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [24, 64, 64], threads = [1, 1, 1], prefetch = [4, 1152]>) unit 32 rows_between [1, 24] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -947,12 +959,62 @@ func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
 
 // gemm.nest (C7): integers are not prefetched without a distance.
 func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C7) a quantized weight is prefetched at a distance only, where micro-kernels read it as it is stored}}
+  // expected-error @below {{'gemm.nest' op (C7) a quantized weight that micro-kernels read as it is stored is prefetched at a distance only}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [4, 0], input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
   return
+}
+
+// -----
+
+// gemm.nest (C8): longer groups are several whole ones.
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C8) groups of 48 k must be several of the weight's 32, at most 65536 k, and divide K = 256}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 48>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C8): they divide K.
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C8) groups of 96 k must be several of the weight's 32, at most 65536 k, and divide K = 256}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 96>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C8): numbers of 8 bits would lose by it.
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x1088xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C8) groups of 128 k are for weights of 4 bits that are multiplied as integers, not for int8-g32-f16 by X86_AVX512_VNNI_6x32}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 128>) unit 32 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x1088xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C8): sums would depend on the rows.
+module attributes {lm.deterministic} {
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C8) groups of 128 k, where sums must not depend on the number of tokens}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 128>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
 }
 
 // -----

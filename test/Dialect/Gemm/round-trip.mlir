@@ -62,3 +62,15 @@ func.func @parts(%x: memref<?x96xbf16>, %w: memref<2x48x1x1x32x2xbf16>, %y: memr
   }
   return
 }
+
+// CHECK-LABEL: func.func @integers
+func.func @integers(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
+  // CHECK: gemm.nest {{.*}} schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [1, 0], hint = l2, k_chunk = 128, input = packed, k_group = 128>) unit 32 {{.*}} stored <int4, group = 32, scale = f16>
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [1, 0], hint = l2, k_chunk = 128, input = packed, k_group = 128>) unit 32 rows_between [1, 12]
+      stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4>
+      : memref<?x256xf32>, memref<2x8x576xi8> {
+  ^finished(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
+  }
+  return
+}
