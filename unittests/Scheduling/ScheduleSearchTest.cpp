@@ -242,6 +242,7 @@ TEST(Finetune, TriesLongerGroups) {
     Payload payload = makePayload(256, 1024, 2048, 1);
     payload.shape.storage = *StorageFormat::parse(format);
     payload.shape.roundsInput = true;
+    payload.shape.packing = std::nullopt;
     Schedule schedule{.microKernel = {MatrixISA::X86_AVX512_VNNI, 6, 32},
                       .slice = {192, 32, 2048}};
     schedule = completeByRule(schedule, payload.shape, payload.rows);
