@@ -144,7 +144,7 @@ void printRow(const MatmulShape &shape, const Comparison &point) {
   auto [tM, tN, tK] = schedule.threads;
   std::printf(
       "  %s %ldx%ldx%ld on %ldx%ldx%ld, prefetch %ld at %ld, %ld "
-      "streams, %s, %s, %s, chunk %ld, %s input, streamed %s, groups of %ld\n",
+      "streams, %s, %s, %s, chunk %ld, %s input, streamed %s, k_group %ld\n",
       schedule.microKernel.name().c_str(), bM, bN, bK, tM, tN, tK,
       schedule.prefetchLines, schedule.prefetchDistance,
       schedule.prefetchStreams,
@@ -152,8 +152,7 @@ void printRow(const MatmulShape &shape, const Comparison &point) {
       std::string(name(schedule.order)).c_str(),
       std::string(name(schedule.stores)).c_str(), schedule.chunkK,
       schedule.packsInput ? "packed" : "plain",
-      std::string(name(schedule.streamed)).c_str(),
-      multipliedStorage(schedule, shape.storage).groupOf(shape.k));
+      std::string(name(schedule.streamed)).c_str(), schedule.groupK);
   std::fflush(stdout);
 }
 

@@ -244,8 +244,10 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .jumps = false};
   walk.linesPerStep =
       4.0 * packing.kPack * walk.width * walk.weightElementBytes / 64;
-  walk.prefetches = static_cast<double>(schedule.prefetchLines) * walk.kStep /
-                    (4.0 * packing.kPack);
+  // A copy's few prefetches are not in its loops.
+  walk.prefetches = unpacks ? 0
+                            : static_cast<double>(schedule.prefetchLines) *
+                                  walk.kStep / (4.0 * packing.kPack);
   if (file.rows == 1) {
     int64_t rowsUsed = std::min(kernel.rows, bM);
     int64_t strips = divideUp(bM, kernel.rows);
@@ -315,10 +317,13 @@ double CostModel::partSeconds(const MatmulShape &shape,
         schedule.order == LoopOrder::ColumnsOuter && bK >= part[2];
     const auto times = static_cast<double>(stays ? 1 : rowBlocks);
     const auto elements = static_cast<double>(part[1]) * part[2];
-    constexpr double elementsPerCycle = 4;
-    seconds += times * elements *
-               (1 / elementsPerCycle / parameters.cyclesPerSecond +
-                storedBytes / memoryBytesPerSecond);
+    const double elementsPerCycle = schedule.groupK > 0 ? 8 : 4;
+    seconds += times * elements / elementsPerCycle / parameters.cyclesPerSecond;
+    // Prefetched, reading goes on beside all else.
+    const double reading =
+        times * elements * storedBytes / memoryBytesPerSecond;
+    seconds = schedule.prefetchLines > 0 ? std::max(seconds, reading)
+                                         : seconds + reading;
   }
   if (schedule.packsInput) {
     // Each element is loaded and stored, again for other columns if not all of

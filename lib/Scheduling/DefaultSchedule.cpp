@@ -324,8 +324,17 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   const int64_t mostK =
       std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group;
   schedule.slice[2] = std::min(shape.k, mostK);
-  // Of fewer, copying takes longer than it saves (docs/RationaleGemm.md).
+  // Of fewer strips of a block copying takes as long as it saves
+  // (docs/RationaleQuantization.md).
   constexpr int64_t fewestStripsToRegroup = 8;
+  // Half of L2 has the block's input, the other a copy and what is copied next.
+  auto holdsCopy = [&](const Schedule &regrouped) {
+    const int64_t columns = regrouped.slice[1], k = regrouped.slice[2];
+    return weightBytes(multipliedStorage(regrouped, shape.storage), columns,
+                       k) +
+               weightBytes(shape.storage, columns, k) <=
+           target.l2Bytes / 2;
+  };
   int64_t served = 0;
   auto serve = [&](int64_t maxRows) {
     schedule = completeByRule(schedule, shape, served + 1);
@@ -338,7 +347,9 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
     if (prefetchesIntegers(schedule, shape, target, strips))
       schedule = prefetchGroups(schedule, shape, strips);
     if (strips >= fewestStripsToRegroup && isa == MatrixISA::X86_AVX512_VNNI)
-      schedule = regroup(schedule, shape);
+      if (const Schedule regrouped = regroup(schedule, shape);
+          regrouped.groupK > 0 && holdsCopy(regrouped))
+        schedule = regrouped;
     builder.add(maxRows);
     served = maxRows;
   };
@@ -376,6 +387,7 @@ ScheduleTable chooseIntegersAndFloats(const MatmulShape &shape,
                                       const Target &target, int64_t threads) {
   constexpr int64_t fewRows = 16;
   ScheduleTable table = chooseIntegers(shape, integers, target, threads);
+  // The range of which so many are the last ends with them.
   const auto last = std::ranges::find_if(
       table, [](const auto &entry) { return entry.maxRows >= fewRows; });
   last->maxRows = fewRows;

@@ -171,7 +171,7 @@ walkChunks(const Payload &payload, const Schedule &best,
   const Packing packing = packingFor(payload.shape, kernel.isa);
   const int64_t k = std::min(best.slice[2], payload.shape.k);
   const int64_t rows = divideUp(payload.rows, best.threads[0]);
-  if (!hasTiles(kernel.isa) &&
+  if (!hasTiles(kernel.isa) && best.groupK == 0 &&
       (rows <= kernel.rows ||
        best.slice[1] <= std::max(kernel.columns, packing.panel)))
     return {};
@@ -188,7 +188,7 @@ walkChunks(const Payload &payload, const Schedule &best,
 
 /// Tries other ways in which micro-kernels get their operands.
 static Status
-walkOperands(const Payload &payload, const Schedule &best,
+walkOperands(const Schedule &best,
              const std::function<Status(const Schedule &)> &attempt) {
   if (hasTiles(best.microKernel.isa))
     for (StreamedOperands streamed :
@@ -200,7 +200,7 @@ walkOperands(const Payload &payload, const Schedule &best,
     }
   // Integers read no other.
   if (multipliesIntegers(best.microKernel.isa))
-    return best.groupK > 0 ? Status() : attempt(regroup(best, payload.shape));
+    return {};
   Schedule schedule = best;
   schedule.packsInput = !schedule.packsInput;
   return attempt(schedule);
@@ -231,6 +231,12 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
   Schedule schedule = choice.schedule;
   schedule.order = LoopOrder::ColumnsOuter;
   SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  if (multipliesIntegers(choice.schedule.microKernel.isa)) {
+    schedule = regroup(choice.schedule, payload.shape);
+    if (choice.schedule.groupK > 0)
+      schedule.groupK = schedule.chunkK = schedule.prefetchLines = 0;
+    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  }
   int64_t lines = choice.schedule.prefetchLines;
   for (int64_t tried : {int64_t(0), lines * 2}) {
     schedule = choice.schedule;
@@ -262,7 +268,7 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
     }
   SANDWICH_RETURN_IF_ERROR(walkChunks(payload, choice.schedule, attempt));
   if (canPackInput(choice.schedule.microKernel.isa))
-    SANDWICH_RETURN_IF_ERROR(walkOperands(payload, choice.schedule, attempt));
+    SANDWICH_RETURN_IF_ERROR(walkOperands(choice.schedule, attempt));
   // Few results stay in the caches whatever is done.
   constexpr int64_t manyResults = 1 << 18;
   if (payload.rows * payload.shape.n >= manyResults) {

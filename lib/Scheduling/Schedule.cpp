@@ -328,10 +328,13 @@ Status sandwich::verifyRegrouping(const Schedule &schedule,
                      shape.storage.name(), " by ", schedule.microKernel.name());
   const int64_t group = shape.storage.groupOf(shape.k);
   if (schedule.groupK <= group || schedule.groupK % group != 0 ||
-      schedule.groupK > largestGroup || shape.k % schedule.groupK != 0)
+      schedule.groupK > longestRegrouped || shape.k % schedule.groupK != 0)
     return makeError("groups of ", schedule.groupK,
                      " k must be several of the weight's ", group, ", at most ",
-                     largestGroup, " k, and divide K = ", shape.k);
+                     longestRegrouped, " k, and divide K = ", shape.k);
+  if (schedule.threads[2] != 1)
+    return makeError(schedule.threads[2], " threads share K, of groups of ",
+                     schedule.groupK, " k");
   if (shape.deterministic)
     return makeError("groups of ", schedule.groupK,
                      " k, where sums must not depend on the number of tokens");
@@ -554,7 +557,7 @@ Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
                                   int64_t strips) {
   const MicroKernel &kernel = schedule.microKernel;
   if (unpacksWeights(schedule, shape)) {
-    schedule.prefetchLines = 1;
+    schedule.prefetchLines = schedule.prefetchStreams = 1;
     schedule.prefetchDistance = 0;
     schedule.prefetchHint = PrefetchHint::L2;
     return schedule;
@@ -583,8 +586,9 @@ Schedule sandwich::regroup(Schedule schedule, const MatmulShape &shape) {
     return schedule;
   Schedule regrouped = schedule;
   regrouped.groupK = longGroup;
-  regrouped.chunkK = schedule.slice[2] > chunkK ? chunkK : 0;
-  regrouped.prefetchStreams = 1;
+  int64_t &sliceK = regrouped.slice[2];
+  sliceK = std::min(roundUp(sliceK, longGroup), std::max(shape.k, sliceK));
+  regrouped.chunkK = sliceK > chunkK ? chunkK : 0;
   regrouped = prefetchGroups(regrouped, shape, 1);
   const bool suits =
       verify(regrouped, shape) &&
@@ -672,9 +676,6 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError(schedule.threads[2],
                      " threads share K, where sums must not depend on the "
                      "number of tokens");
-  if (schedule.groupK > 0 && schedule.threads[2] != 1)
-    return makeError(schedule.threads[2], " threads share K, of groups of ",
-                     schedule.groupK, " k");
   if (schedule.threads[2] > divideUp(shape.k, kUnitOf(shape, packing)))
     return makeError(schedule.threads[2], " threads cannot share K = ", shape.k,
                      " in steps of ", kUnitOf(shape, packing));

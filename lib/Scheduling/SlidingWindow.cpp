@@ -100,6 +100,7 @@ void ScheduleReuse::update(const SlidingWindow &window,
 Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
                                   const Payload &payload, Schedule schedule) {
   const Schedule &last = entry.choice.schedule;
+  schedule.groupK = 0;
   schedule = completeByRule(schedule, payload.shape, payload.rows);
   Schedule rule = completeByRule(last, payload.shape, entry.choice.rows);
   if ((rule.prefetchDistance > 0) != (schedule.prefetchDistance > 0))
@@ -118,7 +119,7 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
       multipliesIntegers(isa) || (last.packsInput && canPackInput(isa));
   schedule.streamed = last.streamed;
   schedule.groupK = last.groupK;
-  if (!verify(schedule, payload.shape))
+  if (!verify(schedule, payload.shape) || !fitsMemory(payload, schedule))
     schedule.groupK = 0;
   if (payload.shape.storage.isQuantized() && last.prefetchLines > 0) {
     Schedule prefetched = prefetchGroups(schedule, payload.shape,

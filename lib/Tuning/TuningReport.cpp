@@ -87,6 +87,8 @@ std::string describe(const Schedule &schedule) {
   out << "</td><td>" << schedule.prefetchLines << " lines";
   if (schedule.prefetchDistance > 0)
     out << ", " << schedule.prefetchDistance << " bytes ahead";
+  else if (schedule.prefetchLines > 0 && schedule.groupK > 0)
+    out << " of what is copied next";
   else if (schedule.prefetchLines > 0)
     out << " of the next slice in " << schedule.prefetchStreams << " streams";
   if (schedule.prefetchLines > 0)

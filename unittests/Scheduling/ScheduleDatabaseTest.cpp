@@ -366,6 +366,45 @@ TEST_F(ScheduleDatabaseTest, KeepsAllOfASchedule) {
   EXPECT_EQ(loaded->find(key)->choices.front().schedule, schedule);
 }
 
+/// What only integers have.
+TEST_F(ScheduleDatabaseTest, KeepsLongerGroups) {
+  const MatrixISA integers = MatrixISA::X86_AVX512_VNNI;
+  TuningGroup group = makeGroup(0);
+  group.shape.storage = *StorageFormat::parse("int4-g32-f16");
+  group.shape.roundsInput = true;
+  group.shape.packing = packingOf(integers, group.shape.storage);
+  const ScheduleKey key = ScheduleKey::of(
+      group, *getTarget("x86-64-avx512-vnni"), integers, Strategy::Sandwich);
+  const Schedule schedule{.microKernel = {integers, 6, 32},
+                          .slice = {192, 32, 2048},
+                          .threads = {1, 2, 1},
+                          .prefetchLines = 1,
+                          .prefetchHint = PrefetchHint::L2,
+                          .chunkK = 512,
+                          .packsInput = true,
+                          .groupK = 128};
+  TunedSchedules tuned;
+  tuned.choices.push_back({64, schedule, 1, true});
+  ScheduleDatabase database;
+  database.insert(key, tuned);
+  ASSERT_TRUE(database.save(path));
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  ASSERT_NE(loaded->find(key), nullptr);
+  EXPECT_EQ(loaded->find(key)->choices.front().schedule, schedule);
+
+  // Groups that do not divide K are refused by name.
+  std::string text = read();
+  const std::string field = "k_group: 128";
+  ASSERT_NE(text.find(field), text.npos);
+  text.replace(text.find(field), field.size(), "k_group: 96");
+  write(text);
+  EXPECT_NE(loadError().find("groups of 96 k must be several of the weight's "
+                             "32"),
+            std::string::npos)
+      << loadError();
+}
+
 TEST_F(ScheduleDatabaseTest, TheVersionNamesTheSources) {
   std::string version(scheduleVersion());
   size_t dash = version.find('-');

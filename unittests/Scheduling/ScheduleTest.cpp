@@ -97,10 +97,10 @@ TEST(Schedule, VerifiesLongerGroups) {
     change(changed);
     return errorOf(changed, shape);
   };
-  for (int64_t group : {32, 48, 64 * 3})
+  for (int64_t group : {32, 48, 64 * 3, 5504})
     EXPECT_EQ(error([&](Schedule &s) { s.groupK = group; }),
               "groups of " + std::to_string(group) +
-                  " k must be several of the weight's 32, at most 65536 k, and "
+                  " k must be several of the weight's 32, at most 256 k, and "
                   "divide K = 5504");
   EXPECT_EQ(error([](Schedule &s) { s.slice[2] = 96; }),
             "slice K 96 must be all of K or whole groups of 128");

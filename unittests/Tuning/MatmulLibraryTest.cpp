@@ -314,6 +314,11 @@ public:
         between(0, 1) ? PrefetchHint::L1 : PrefetchHint::NonTemporal;
     schedule.stores =
         between(0, 1) ? StoreKind::Cached : StoreKind::NonTemporal;
+    // What is copied, slice by slice.
+    if (unpacksWeights(schedule, program.shape)) {
+      schedule.prefetchLines = between(0, 1);
+      schedule.prefetchDistance = 0;
+    }
     return schedule;
   }
 
@@ -589,41 +594,46 @@ TEST_P(QuantizedMatmulLibraryTest, CopiesToLongerGroups) {
                     .roundsInput = true};
   if (!multipliesIntegers(isa) || shape.storage.number != NumberFormat::Int4)
     GTEST_SKIP() << "no integers of 4 bits are multiplied";
-  shape.packing = packingOf(isa, shape.storage);
-  const MatmulProgram program{
-      .shape = shape, .isa = isa, .threads = 1, .maxRows = maxRows};
-  Operands operands(program);
-  Draws draws(program, 9);
-  for (int i = 0; i < 20; ++i) {
-    const int64_t rows = draws.between(1, maxRows);
-    const int64_t groupK = i % 2 == 0 ? 128 : 384;
-    const Schedule schedule = draws.regrouping(groupK);
-    SCOPED_TRACE(describe(schedule));
-    Status status = verify(schedule, shape);
-    ASSERT_TRUE(status) << status.error().message;
-    Result<Schedule> fitting = fitSlice(schedule, shape, shape.n, maxRows);
-    ASSERT_TRUE(fitting);
-    auto timed = (*library)->prepare(program, *fitting, rows, rows);
-    ASSERT_TRUE(timed) << timed.error().message;
-    auto shipped = (*library)->prepareAsShipped(
-        program, {{{INT64_MAX, schedule}}}, {rows, maxRows});
-    ASSERT_TRUE(shipped) << shipped.error().message;
-    const ThreadPart all = {0, rows, 0, shape.n, 0, shape.k, 0};
-    const auto first = operands.run(*timed, rows, {all}, nullptr);
-    ASSERT_EQ(first, operands.run(shipped->front(), rows, {}, nullptr));
-    for (int64_t row = 0; row < rows; row += 1 + rows / 3)
-      for (int64_t n = 0; n < shape.n; n += 9) {
-        double expected = 0, magnitude = 0;
-        for (int64_t k = 0; k < shape.k; ++k) {
-          const double product = double(operands.input(row, k)) *
-                                 double(operands.regroupedWeight(n, k, groupK));
-          expected += product;
-          magnitude += std::abs(product);
+  // Two lines of numbers that share one are of two blocks of columns or of two
+  // quads, as panels have it.
+  for (const Packing &packing : packingsOf(isa, shape.storage)) {
+    shape.packing = packing;
+    const MatmulProgram program{
+        .shape = shape, .isa = isa, .threads = 1, .maxRows = maxRows};
+    Operands operands(program);
+    Draws draws(program, 9);
+    for (int i = 0; i < 8; ++i) {
+      const int64_t rows = draws.between(1, maxRows);
+      const int64_t groupK = i % 2 == 0 ? 128 : 192;
+      const Schedule schedule = draws.regrouping(groupK);
+      SCOPED_TRACE(describe(schedule));
+      Status status = verify(schedule, shape);
+      ASSERT_TRUE(status) << status.error().message;
+      Result<Schedule> fitting = fitSlice(schedule, shape, shape.n, maxRows);
+      ASSERT_TRUE(fitting);
+      auto timed = (*library)->prepare(program, *fitting, rows, rows);
+      ASSERT_TRUE(timed) << timed.error().message;
+      auto shipped = (*library)->prepareAsShipped(
+          program, {{{INT64_MAX, schedule}}}, {rows, maxRows});
+      ASSERT_TRUE(shipped) << shipped.error().message;
+      const ThreadPart all = {0, rows, 0, shape.n, 0, shape.k, 0};
+      const auto first = operands.run(*timed, rows, {all}, nullptr);
+      ASSERT_EQ(first, operands.run(shipped->front(), rows, {}, nullptr));
+      for (int64_t row = 0; row < rows; row += 1 + rows / 3)
+        for (int64_t n = 0; n < shape.n; n += 9) {
+          double expected = 0, magnitude = 0;
+          for (int64_t k = 0; k < shape.k; ++k) {
+            const double product =
+                double(operands.input(row, k)) *
+                double(operands.regroupedWeight(n, k, groupK));
+            expected += product;
+            magnitude += std::abs(product);
+          }
+          EXPECT_NEAR(readF32(first.data(), row * program.resultStride() + n),
+                      expected, 1e-5 * magnitude)
+              << "row " << row << ", column " << n;
         }
-        EXPECT_NEAR(readF32(first.data(), row * program.resultStride() + n),
-                    expected, 1e-5 * magnitude)
-            << "row " << row << ", column " << n;
-      }
+    }
   }
 }
 
@@ -639,7 +649,12 @@ INSTANTIATE_TEST_SUITE_P(
                       "fp8-g64-f16"},
         QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16,
                       "fp8-g64-f16"},
+        QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_INT8, "int4"},
         QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI, "int4"},
+        QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,
+                      "int4-g16-f16"},
+        QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,
+                      "int4-g32-f32"},
         QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,
                       "int8-g96-f32"},
         QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,

@@ -203,8 +203,8 @@ struct UnpackingArguments {
   /// begins at.
   mlir::Value weight, weightOffset;
   /// index: how many groups, one behind the other, and which k of each: a
-  /// multiple of `smallestGroup`, all of several groups. For longer groups as
-  /// many as make up some of these.
+  /// multiple of `smallestGroup`, all of several groups. What is copied to
+  /// longer groups is a multiple of those of one, and all of each.
   mlir::Value groups, begin, end;
   /// memref<?xT>: the copy, and the element that the panel begins at.
   mlir::Value copy, place;

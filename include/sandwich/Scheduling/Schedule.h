@@ -220,10 +220,9 @@ struct Schedule {
   /// Of instructions on tiles only.
   StreamedOperands streamed = StreamedOperands::None;
   /// k that share a scale while integers are multiplied; 0: as they are stored.
-  /// Sums are scaled once in so many k, which takes a third of the time of
-  /// groups of 32. So each slice of a weight of 4 bits is first copied to 8
-  /// bits with a scale for as many k, several groups, and the input is rounded
-  /// in groups as long.
+  /// More, up to `longestRegrouped`, so that sums are scaled less often: each
+  /// slice of a weight of 4 bits is first copied to 8 bits with a scale for as
+  /// many k, several groups, and the input is rounded in groups as long.
   int64_t groupK = 0;
 
   auto operator<=>(const Schedule &) const = default;
@@ -238,6 +237,10 @@ bool canPackInput(MatrixISA isa);
 /// part has `rows` rows and `columns` columns.
 bool packsByRule(const MicroKernel &kernel, int64_t rows, int64_t columns);
 
+/// The most k of a group to which slices are copied: inputs that are rounded in
+/// longer ones come near 1e-3 nats from a file's values
+/// (docs/RationaleQuantization.md).
+inline constexpr int64_t longestRegrouped = 256;
 /// The most f32 sums of a block, bM * bN, that a thread keeps.
 inline constexpr int64_t maxBlockSums = 1 << 18;
 /// The most elements of the weight, bN * bK, that it unpacks.
@@ -305,8 +308,8 @@ std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
 /// `instructionsFor` says, and behind integers the floats to which their slices
 /// are unpacked for more rows, where these gain by that and sums may depend on
 /// the rows, or, behind those of pairs of rows, those for one row that give the
-/// same bits. Others are as exact as these or not, which speed alone must not
-/// decide.
+/// same bits. Others may be less exact than was asked for, which speed alone
+/// must not decide.
 std::vector<MatrixISA> allInstructionsFor(const MatmulShape &shape,
                                           const Target &target);
 
@@ -325,7 +328,7 @@ StorageFormat multipliedStorage(const Schedule &schedule,
 
 /// An error if `groupK` of `schedule` does not suit `shape`: groups become
 /// longer where integers of 4 bits are multiplied, in whole groups that divide
-/// K, and where sums may depend on the number of rows.
+/// K, which no threads share, and where sums may depend on the number of rows.
 Status verifyRegrouping(const Schedule &schedule, const MatmulShape &shape);
 
 /// Whether its numbers are turned into those that `isa` multiplies in
@@ -365,8 +368,8 @@ Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape,
                         int64_t strips);
 
 /// `schedule`, of integers, with slices copied to groups of 128 k, and chunks
-/// of K of which L1 holds a panel's. As it was where that does not suit `shape`,
-/// and where the weight has minima, which are there to be more exact.
+/// of K of which L1 holds a panel's. As it was where that does not suit
+/// `shape`, and where the weight has minima, which are there to be more exact.
 Schedule regroup(Schedule schedule, const MatmulShape &shape);
 
 /// `schedule` with what the untuned rule has beside slices and threads, for

@@ -189,6 +189,12 @@ private:
   /// Where the slice begins that follows all panels of this one: its column and
   /// its k.
   std::pair<Value, Value> nextSliceOfAll();
+  /// The same of the slice that is copied next.
+  std::pair<Value, Value> nextCopy();
+  /// The first column of the next block of columns, or of the first one.
+  Value nextColumns();
+  /// Whether blocks of rows need a copy each, even with columns outer.
+  Value copiesAgain() { return less(bK, b.sub(op.getKEnd(), op.getKBegin())); }
   /// Prefetches the part of the call number `call` of `calls` on `width`
   /// columns of what is copied next.
   void prefetchNextCopy(Value panelColumn, int64_t width, Value call,
@@ -507,8 +513,7 @@ void NestLowering::copyWeight() {
   // All of K at once stays for the other rows.
   Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, blockRow,
                                         op.getRowBegin());
-  Value again = less(bK, b.sub(op.getKEnd(), op.getKBegin()));
-  b.ifThen(b.createOrFold<arith::OrIOp>(isFirst, again), copyPanels);
+  b.ifThen(b.createOrFold<arith::OrIOp>(isFirst, copiesAgain()), copyPanels);
 }
 
 void NestLowering::emitRowBlocks(function_ref<void()> body) {
@@ -807,12 +812,25 @@ void NestLowering::emitPrefetchArguments(int64_t width,
   arguments.prefetchStride = select(shares, stride, zero);
 }
 
+Value NestLowering::nextColumns() {
+  Value next = b.add(blockColumn, bN);
+  return select(less(next, op.getColumnEnd()), next, op.getColumnBegin());
+}
+
+std::pair<Value, Value> NestLowering::nextCopy() {
+  auto [column, firstK] = nextSliceOfAll();
+  if (schedule.order == LoopOrder::RowsOuter)
+    return {column, firstK};
+  // A copy of all of K stays for the other rows.
+  Value again = copiesAgain();
+  return {select(again, column, nextColumns()),
+          select(again, firstK, op.getKBegin())};
+}
+
 std::pair<Value, Value> NestLowering::nextSliceOfAll() {
   // After the last slice of a block: the next one of the inner loop, or the
   // first one of the next block of the outer loop.
-  Value nextBlock = b.add(blockColumn, bN);
-  nextBlock = select(less(nextBlock, op.getColumnEnd()), nextBlock,
-                     op.getColumnBegin());
+  Value nextBlock = nextColumns();
   if (schedule.order == LoopOrder::ColumnsOuter)
     nextBlock = select(nextBlockRow, blockColumn, nextBlock);
   Value nextK = b.add(sliceK, bK);
@@ -829,19 +847,22 @@ void NestLowering::prefetchNextCopy(Value panelColumn, int64_t width,
     call = b.add(call, b.mul(calls, chunk));
     calls = b.mul(calls, divideUp(sliceKSize, bC));
   }
+  auto [column, firstK] = nextCopy();
+  Value ofK = b.min(bK, b.sub(op.getKEnd(), firstK));
   const int64_t group = storage.groupOf(k);
-  Value bytes = storedBytes(b.mul(divideUp(bK, b.index(group)), group));
+  Value bytes = storedBytes(b.mul(divideUp(ofK, b.index(group)), group));
   Value lines = divideUp(bytes, b.index(cacheLineBytes));
   Value linesOfCall = divideUp(lines, calls);
   Value first = b.mul(call, linesOfCall);
   Value end = b.min(b.add(first, linesOfCall), lines);
-  auto [column, nextK] = nextSliceOfAll();
   const int64_t panelBytes = weightBytes(storage, packing.panel, k);
   for (int64_t panel = 0; panel < width; panel += packing.panel) {
-    Value number =
-        b.div(b.add(column, b.add(panelColumn, panel)), packing.panel);
-    Value place = b.add(b.mul(number, panelBytes), storedBytes(nextK));
-    b.forLoop(first, end, 1, [&](Value line) {
+    Value panelBegin = b.add(column, b.add(panelColumn, panel));
+    Value place = b.add(b.mul(b.div(panelBegin, packing.panel), panelBytes),
+                        storedBytes(firstK));
+    // The next block may have fewer columns.
+    Value isThere = less(panelBegin, op.getColumnEnd());
+    b.forLoop(first, select(isThere, end, first), 1, [&](Value line) {
       memref::PrefetchOp::create(
           b, weight, ValueRange{b.add(place, b.mul(line, cacheLineBytes))},
           /*isWrite=*/false, localityOf(schedule.prefetchHint),

@@ -245,19 +245,23 @@ void UnpackingWriter::writeGroup(Value from, Value begin, Value end,
 
 Value RegroupingWriter::findLargest(Value from, int64_t column) {
   constexpr float mostSteps = 15;
-  Value zero = b.splat(0, columnsOfLine);
-  return b
-      .forLoop(b.index(0), b.index(groups()), 1, zero,
-               [&](Value number, ValueRange carried) -> SmallVector<Value> {
-                 auto [scale, base] = loadScales(groupAt(from, number), column);
-                 Value last =
-                     b.fma(scale, b.splat(mostSteps, columnsOfLine), base);
-                 Value largest = carried.front();
-                 for (Value end : {base, last})
-                   largest = b.maxf(largest, math::AbsFOp::create(b, end));
-                 return {largest};
-               })
-      .front();
+  auto words = VectorType::get({columnsOfLine}, b.getI32Type());
+  Value bits =
+      b.forLoop(
+           b.index(0), b.index(groups()), 1, splat(words, 0),
+           [&](Value number, ValueRange carried) -> SmallVector<Value> {
+             auto [scale, base] = loadScales(groupAt(from, number), column);
+             Value last = b.fma(scale, b.splat(mostSteps, columnsOfLine), base);
+             // Among bits, as of rounded inputs: what is no number stays.
+             Value largest = carried.front();
+             for (Value end : {base, last})
+               largest =
+                   arith::MaxSIOp::create(b, largest, magnitudeBits(b, end));
+             return {largest};
+           })
+          .front();
+  return vector::BitCastOp::create(
+      b, VectorType::get({columnsOfLine}, b.getF32Type()), bits);
 }
 
 Value RegroupingWriter::toHalves(Value vector) {
@@ -309,8 +313,7 @@ void RegroupingWriter::writeGroup(Value from, Value place) {
                            column * scaleBytes;
     vector::StoreOp::create(b, vector::BitCastOp::create(b, bytes, scale), copy,
                             ValueRange{b.add(place, scales)});
-    inverses.push_back(
-        b.mulf(inverse, b.splat(1 << fractionBits, columnsOfLine)));
+    inverses.push_back(inverse);
   }
   // Two lines share one, those of two blocks of columns or of two quads.
   const int64_t quadLines = panel / columnsOfLine;
@@ -321,9 +324,11 @@ void RegroupingWriter::writeGroup(Value from, Value place) {
     for (auto [block, inverse] : llvm::enumerate(inverses)) {
       auto [scale, base] =
           loadScales(group, static_cast<int64_t>(block) * columnsOfLine);
-      factors.push_back(toHalves(b.mulf(scale, inverse)));
-      starts.push_back(
-          toHalves(b.fma(base, inverse, b.splat(offset, columnsOfLine))));
+      // The inverse of a very small scale leaves no room for the fraction.
+      Value fraction = b.splat(1 << fractionBits, columnsOfLine);
+      factors.push_back(toHalves(b.mulf(b.mulf(scale, inverse), fraction)));
+      starts.push_back(toHalves(b.fma(b.mulf(base, inverse), fraction,
+                                      b.splat(offset, columnsOfLine))));
     }
     Value firstQuad = b.mul(number, unpacking.group / numbersOfColumn);
     b.forLoop(b.index(0), b.index(unpacking.group / numbersOfColumn), quads,

@@ -115,13 +115,13 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, sli
 // -----
 
 // #gemm.schedule (C9): floats have no groups.
-// expected-error @below {{(C9) groups of k are for integers, and a multiple of 16, at most 65536}}
+// expected-error @below {{(C9) groups of k are for integers, and a multiple of 16, at most 256}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], k_group = 128>} {}
 
 // -----
 
 // #gemm.schedule (C9): scales come with 16 k or more.
-// expected-error @below {{(C9) groups of k are for integers, and a multiple of 16, at most 65536}}
+// expected-error @below {{(C9) groups of k are for integers, and a multiple of 16, at most 256}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_VNNI_6x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 24>} {}
 
 // -----
@@ -971,7 +971,7 @@ func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
 
 // gemm.nest (C8): longer groups are several whole ones.
 func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C8) groups of 48 k must be several of the weight's 32, at most 65536 k, and divide K = 256}}
+  // expected-error @below {{'gemm.nest' op (C8) groups of 48 k must be several of the weight's 32, at most 256 k, and divide K = 256}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 48>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -983,9 +983,21 @@ func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
 
 // gemm.nest (C8): they divide K.
 func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C8) groups of 96 k must be several of the weight's 32, at most 65536 k, and divide K = 256}}
+  // expected-error @below {{'gemm.nest' op (C8) groups of 96 k must be several of the weight's 32, at most 256 k, and divide K = 256}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 96>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C8): threads would begin within a group.
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C8) 2 threads share K, of groups of 128 k}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 256], threads = [1, 1, 2], prefetch = [0, 0], input = packed, k_group = 128>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
   return

@@ -284,12 +284,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!hasTiles(schedule.microKernel.isa) &&
       schedule.streamed != StreamedOperands::None)
     return emitError() << "(C8) only tiles stream operands";
-  if (schedule.groupK < 0 || schedule.groupK > largestGroup ||
+  if (schedule.groupK < 0 || schedule.groupK > longestRegrouped ||
       schedule.groupK % smallestGroup != 0 ||
       (schedule.groupK > 0 && !multipliesIntegers(schedule.microKernel.isa)))
     return emitError() << "(C9) groups of k are for integers, and a multiple "
                           "of "
-                       << smallestGroup << ", at most " << largestGroup;
+                       << smallestGroup << ", at most " << longestRegrouped;
   return success();
 }
 

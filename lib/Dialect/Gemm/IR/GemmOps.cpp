@@ -582,7 +582,8 @@ LogicalResult NestOp::verify() {
   const bool copies =
       schedule.groupK > 0 || unpacksWeights(kernel.isa, getStorageFormat());
   if (copies && (bN * bK > maxUnpackedWeight ||
-                 !hasWholeGroups(kernel.isa, storage, getK(), bK)))
+                 (schedule.groupK == 0 &&
+                  !hasWholeGroups(kernel.isa, storage, getK(), bK))))
     return emitOpError("(C6) at most ")
            << maxUnpackedWeight
            << " weights can be unpacked, of whole groups or an equal part of "

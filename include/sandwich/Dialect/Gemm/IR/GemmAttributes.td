@@ -90,7 +90,7 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     a chunk is a multiple of the k_step and not negative; (C7) only
     tiles, NEON, bfmmla and instructions for integers read packed input, and the
     last read no other; (C8) only tiles stream operands; (C9) only
-    instructions for integers have groups of k, a multiple of 16 up to 65536.
+    instructions for integers have groups of k, a multiple of 16 up to 256.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);
