@@ -602,7 +602,7 @@ TEST_P(QuantizedMatmulLibraryTest, CopiesToLongerGroups) {
         .shape = shape, .isa = isa, .threads = 1, .maxRows = maxRows};
     Operands operands(program);
     Draws draws(program, 9);
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 4; ++i) {
       const int64_t rows = draws.between(1, maxRows);
       const int64_t groupK = i % 2 == 0 ? 128 : 192;
       const Schedule schedule = draws.regrouping(groupK);
