@@ -232,9 +232,11 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
   schedule.order = LoopOrder::ColumnsOuter;
   SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   if (multipliesIntegers(choice.schedule.microKernel.isa)) {
-    schedule = regroup(choice.schedule, payload.shape);
-    if (choice.schedule.groupK > 0)
+    schedule = choice.schedule;
+    if (schedule.groupK > 0)
       schedule.groupK = schedule.chunkK = schedule.prefetchLines = 0;
+    else
+      schedule = regroup(schedule, payload.shape);
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   }
   int64_t lines = choice.schedule.prefetchLines;

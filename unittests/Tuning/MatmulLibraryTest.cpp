@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <set>
@@ -522,6 +523,40 @@ struct QuantizedCase {
   const char *format;
 };
 
+/// `program` under `schedule` multiplies `rows` rows of `operands` by what
+/// `weight(n, k)` says, with numbers as parameters as they are in the code.
+void expectProducts(MatmulLibrary &library, const MatmulProgram &program,
+                    Operands &operands, const Schedule &schedule, int64_t rows,
+                    const std::function<float(int64_t, int64_t)> &weight) {
+  SCOPED_TRACE(describe(schedule));
+  const MatmulShape &shape = program.shape;
+  Status status = verify(schedule, shape);
+  ASSERT_TRUE(status) << status.error().message;
+  Result<Schedule> fitting = fitSlice(schedule, shape, shape.n, maxRows);
+  ASSERT_TRUE(fitting);
+  auto timed = library.prepare(program, *fitting, rows, rows);
+  ASSERT_TRUE(timed) << timed.error().message;
+  auto shipped = library.prepareAsShipped(program, {{{INT64_MAX, schedule}}},
+                                          {rows, maxRows});
+  ASSERT_TRUE(shipped) << shipped.error().message;
+  const ThreadPart all = {0, rows, 0, shape.n, 0, shape.k, 0};
+  const auto first = operands.run(*timed, rows, {all}, nullptr);
+  ASSERT_EQ(first, operands.run(shipped->front(), rows, {}, nullptr));
+  for (int64_t row = 0; row < rows; row += 1 + rows / 3)
+    for (int64_t n = 0; n < shape.n; n += 9) {
+      double expected = 0, magnitude = 0;
+      for (int64_t k = 0; k < shape.k; ++k) {
+        const double product =
+            double(operands.input(row, k)) * double(weight(n, k));
+        expected += product;
+        magnitude += std::abs(product);
+      }
+      EXPECT_NEAR(readF32(first.data(), row * program.resultStride() + n),
+                  expected, 1e-5 * magnitude)
+          << "row " << row << ", column " << n;
+    }
+}
+
 class QuantizedMatmulLibraryTest
     : public testing::TestWithParam<QuantizedCase> {};
 
@@ -553,32 +588,10 @@ TEST_P(QuantizedMatmulLibraryTest, MultipliesWhatTheBytesStandFor) {
       schedule.slice[2] = group / 2;
       schedule.chunkK = 0;
     }
-    SCOPED_TRACE(describe(schedule));
-    Status status = verify(schedule, shape);
-    ASSERT_TRUE(status) << status.error().message;
-    Result<Schedule> fitting = fitSlice(schedule, shape, shape.n, maxRows);
-    ASSERT_TRUE(fitting);
-    auto timed = (*library)->prepare(program, *fitting, rows, rows);
-    ASSERT_TRUE(timed) << timed.error().message;
-    auto shipped = (*library)->prepareAsShipped(
-        program, {{{INT64_MAX, schedule}}}, {rows, maxRows});
-    ASSERT_TRUE(shipped) << shipped.error().message;
-    const ThreadPart all = {0, rows, 0, shape.n, 0, shape.k, 0};
-    const auto first = operands.run(*timed, rows, {all}, nullptr);
-    ASSERT_EQ(first, operands.run(shipped->front(), rows, {}, nullptr));
-    for (int64_t row = 0; row < rows; row += 1 + rows / 3)
-      for (int64_t n = 0; n < shape.n; n += 9) {
-        double expected = 0, magnitude = 0;
-        for (int64_t k = 0; k < shape.k; ++k) {
-          const double product =
-              double(operands.input(row, k)) * double(operands.weight(n, k));
-          expected += product;
-          magnitude += std::abs(product);
-        }
-        EXPECT_NEAR(readF32(first.data(), row * program.resultStride() + n),
-                    expected, 1e-5 * magnitude)
-            << "row " << row << ", column " << n;
-      }
+    expectProducts(**library, program, operands, schedule, rows,
+                   [&](int64_t n, int64_t k) { return operands.weight(n, k); });
+    if (HasFatalFailure())
+      return;
   }
 }
 
@@ -606,33 +619,12 @@ TEST_P(QuantizedMatmulLibraryTest, CopiesToLongerGroups) {
       const int64_t rows = draws.between(1, maxRows);
       const int64_t groupK = i % 2 == 0 ? 128 : 192;
       const Schedule schedule = draws.regrouping(groupK);
-      SCOPED_TRACE(describe(schedule));
-      Status status = verify(schedule, shape);
-      ASSERT_TRUE(status) << status.error().message;
-      Result<Schedule> fitting = fitSlice(schedule, shape, shape.n, maxRows);
-      ASSERT_TRUE(fitting);
-      auto timed = (*library)->prepare(program, *fitting, rows, rows);
-      ASSERT_TRUE(timed) << timed.error().message;
-      auto shipped = (*library)->prepareAsShipped(
-          program, {{{INT64_MAX, schedule}}}, {rows, maxRows});
-      ASSERT_TRUE(shipped) << shipped.error().message;
-      const ThreadPart all = {0, rows, 0, shape.n, 0, shape.k, 0};
-      const auto first = operands.run(*timed, rows, {all}, nullptr);
-      ASSERT_EQ(first, operands.run(shipped->front(), rows, {}, nullptr));
-      for (int64_t row = 0; row < rows; row += 1 + rows / 3)
-        for (int64_t n = 0; n < shape.n; n += 9) {
-          double expected = 0, magnitude = 0;
-          for (int64_t k = 0; k < shape.k; ++k) {
-            const double product =
-                double(operands.input(row, k)) *
-                double(operands.regroupedWeight(n, k, groupK));
-            expected += product;
-            magnitude += std::abs(product);
-          }
-          EXPECT_NEAR(readF32(first.data(), row * program.resultStride() + n),
-                      expected, 1e-5 * magnitude)
-              << "row " << row << ", column " << n;
-        }
+      expectProducts(**library, program, operands, schedule, rows,
+                     [&](int64_t n, int64_t k) {
+                       return operands.regroupedWeight(n, k, groupK);
+                     });
+      if (HasFatalFailure())
+        return;
     }
   }
 }

@@ -538,9 +538,10 @@ LogicalResult NestOp::verify() {
   if (!readsWeight(*this, weight))
     return emitUnreadable(*this, weight);
   const Schedule &schedule = getSchedule().getSchedule();
-  if (Status status = verifyRegrouping(schedule, getShape()); !status)
+  const MatmulShape shape = getShape();
+  if (Status status = verifyRegrouping(schedule, shape); !status)
     return emitOpError("(C8) ") << status.error().message;
-  if (Status status = verifyPrefetching(schedule, getShape()); !status)
+  if (Status status = verifyPrefetching(schedule, shape); !status)
     return emitOpError("(C7) ") << status.error().message;
   auto input = cast<MemRefType>(getInput().getType());
   SmallVector<int64_t> strides;
@@ -578,9 +579,9 @@ LogicalResult NestOp::verify() {
   if (blockRows * bN > maxBlockSums || bN % getWeightPacking().panel != 0)
     return emitOpError("(C6) slice must have whole panels, and at most ")
            << maxBlockSums << " sums; it has " << blockRows << " x " << bN;
-  const StorageFormat storage = multipliedStorage(schedule, getStorageFormat());
+  const StorageFormat storage = multipliedStorage(schedule, shape.storage);
   const bool copies =
-      schedule.groupK > 0 || unpacksWeights(kernel.isa, getStorageFormat());
+      schedule.groupK > 0 || unpacksWeights(kernel.isa, shape.storage);
   if (copies && (bN * bK > maxUnpackedWeight ||
                  (schedule.groupK == 0 &&
                   !hasWholeGroups(kernel.isa, storage, getK(), bK))))
@@ -590,7 +591,7 @@ LogicalResult NestOp::verify() {
               "one; a slice has "
            << bN << " x " << bK;
   const int64_t group = storage.groupOf(getK());
-  const int64_t chunkK = getSchedule().getSchedule().chunkK;
+  const int64_t chunkK = schedule.chunkK;
   if (!hasWholeGroups(kernel.isa, storage, getK(), bK) ||
       (!unpacksWeights(kernel.isa, storage) && chunkK % group != 0))
     return emitOpError("(C6) integers are multiplied in whole groups of ")
