@@ -120,11 +120,13 @@ Status sandwich::verify(const MicroKernel &kernel) {
     return makeError(kernel.name(), " needs addresses for ", rows,
                      " pairs of rows; there are some for ", mostPairs);
   int64_t needed = rows * columns + operands;
-  if (multipliesIntegers(kernel.isa))
-    needed += rows * columns + 2;
-  // The weight without its sign, and the input with that.
+  // The sums of a group beside those in f32, which wait in memory where AVX2
+  // multiplies; there also the weights without their signs, and the input with
+  // one.
   if (kernel.isa == MatrixISA::X86_AVX2_INT8)
-    needed += 2;
+    needed += 2 + std::min(rows, columns);
+  else if (multipliesIntegers(kernel.isa))
+    needed += rows * columns + 2;
   if (needed > file.registers)
     return makeError(kernel.name(), " needs ", needed, " registers, ",
                      sandwich::name(kernel.isa), " has ", file.registers);
@@ -271,9 +273,10 @@ std::optional<MatrixISA> sandwich::instructionsFor(const MatmulShape &shape,
 
 /// Whether many rows of floats take less time than those of integers: scaling
 /// the sums of each group takes most of what tiles of integers would gain, and
-/// AVX2 has three instructions or more for four k that its FMA has four for.
+/// where only AVX2 multiplies integers, registers of floats are twice as long.
 static bool gainsByFloats(MatrixISA integers, MatrixISA floats) {
-  return hasTiles(floats) || integers == MatrixISA::X86_AVX2_INT8;
+  return hasTiles(floats) || (integers == MatrixISA::X86_AVX2_INT8 &&
+                              floats == MatrixISA::X86_AVX512_F32);
 }
 
 std::vector<MatrixISA> sandwich::allInstructionsFor(const MatmulShape &shape,

@@ -277,7 +277,8 @@ TEST(StrategiesForEachTarget, ChooseWhatCanRunQuantizedWeights) {
     std::vector<MatrixISA> allowed;
   };
   const Case cases[] = {
-      {"x86-64-avx2", true, {X86_AVX2_INT8, X86_AVX2_F32}},
+      {"x86-64-avx2", true, {X86_AVX2_INT8}},
+      {"x86-64-avx512", true, {X86_AVX2_INT8, X86_AVX512_F32}},
       {"x86-64-avx2", false, {X86_AVX2_F32}},
       {"x86-64-avx512-vnni", true, {X86_AVX512_VNNI}},
       {"x86-64-avx512-vnni", false, {X86_AVX512_F32}},

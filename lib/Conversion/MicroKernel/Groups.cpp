@@ -212,12 +212,20 @@ void GroupsWriter::prefetchQuads(ArrayRef<Value> panels, int64_t count) {
 
 void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,
                               MutableArrayRef<Value> sums) {
-  Sums groupSums = createGroupSums(rows, columnBlocks);
+  Sums groupSums;
+  if (sumsNarrowly())
+    groupSums.assign(rowBlocks() * columnBlocks, createNarrowSum());
+  else
+    groupSums = createGroupSums(rows, columnBlocks);
   multiplyGroup(panels, rows, groupSums,
                 [&](ArrayRef<Value> panels, Value rows, int64_t count,
                     MutableArrayRef<Value> groupSums) {
                   writeQuads(panels, rows, count, groupSums);
                 });
+  auto sumOf = [&](int64_t row, int64_t block) {
+    Value sum = groupSums[row * columnBlocks + block];
+    return sumsNarrowly() ? addNarrowSum(createGroupSum(rows, row), sum) : sum;
+  };
   // Sums in memory leave registers for what takes more than a load.
   SmallVector<RowScales> ofRows;
   for (int64_t row = 0; row < rowBlocks() && !keepsSums(); ++row)
@@ -225,7 +233,7 @@ void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,
   for (int64_t block = 0; block < columnBlocks; ++block) {
     const ColumnScales scales = loadColumnScales(panels, block);
     for (int64_t row = 0; row < rowBlocks(); ++row) {
-      Value groupSum = groupSums[row * columnBlocks + block];
+      Value groupSum = sumOf(row, block);
       if (keepsSums()) {
         Value &sum = sums[row * columnBlocks + block];
         sum = addGroupSum(sum, groupSum, scales, loadRowScales(rows, row));

@@ -10,6 +10,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace sandwich;
 
@@ -18,7 +20,12 @@ namespace {
 /// vpmaddubsw adds pairs of products of numbers without and with a sign in 16
 /// bits, vpmaddwd with ones pairs of these. Of 8 bits the weight's sign is
 /// given to the input, as two products of 255 by 127 would not fit: 128 by 127
-/// twice does.
+/// twice does. Of 4 bits the pairs of a short group fit, so that vpmaddwd is
+/// needed once for it.
+///
+/// Where 16 registers do not hold the sums of a group and those in f32, the
+/// latter are in memory between groups: four rows then share what is taken out
+/// of a line.
 class MultiplyAddInt8Writer final : public IntegerDotWriter {
 public:
   using IntegerDotWriter::IntegerDotWriter;
@@ -30,7 +37,35 @@ private:
     return extractUnsigned(bytes, high);
   }
   int64_t extractedOffset() const override { return signedOffsetOf(storage); }
+  bool keepsSums() const override {
+    return rowBlocks() * columnBlocks <= mostKeptSums;
+  }
+  bool sumsNarrowly() const override {
+    constexpr int64_t mostPairs =
+        std::numeric_limits<int16_t>::max() / (2 * 15 * 127);
+    return storage.number == NumberFormat::Int4 &&
+           group <= mostPairs * numbersOfWord;
+  }
+  Value createNarrowSum() override {
+    return arith::ConstantOp::create(builder, builder.getZeroAttr(pairsType()));
+  }
+  Value addNarrowSum(Value sum, Value narrow) override {
+    return arith::AddIOp::create(builder, sum, addPairs(narrow));
+  }
   Value dot(Value sum, Value weight, Value input) override;
+
+  VectorType pairsType() const {
+    return VectorType::get({2 * lanes}, builder.getI16Type());
+  }
+  /// The two of each word added.
+  Value addPairs(Value pairs) {
+    Value ones = arith::ConstantOp::create(
+        builder,
+        DenseElementsAttr::get(pairsType(), builder.getI16IntegerAttr(1)));
+    return call(wordsType, "llvm.x86.avx2.pmadd.wd", {pairs, ones});
+  }
+
+  static constexpr int64_t mostKeptSums = 4;
 };
 
 } // namespace
@@ -42,12 +77,9 @@ Value MultiplyAddInt8Writer::dot(Value sum, Value weight, Value input) {
     Value wraps = arith::ConstantIntOp::create(builder, 0, 1);
     weight = call(numbersType, "llvm.abs.v32i8", {weight, wraps});
   }
-  auto pairsType = VectorType::get({2 * lanes}, builder.getI16Type());
-  Value pairs = call(pairsType, "llvm.x86.avx2.pmadd.ub.sw", {weight, input});
-  Value ones = arith::ConstantOp::create(
-      builder, DenseElementsAttr::get(pairsType, builder.getI16IntegerAttr(1)));
-  Value words = call(wordsType, "llvm.x86.avx2.pmadd.wd", {pairs, ones});
-  return arith::AddIOp::create(builder, sum, words);
+  Value pairs = call(pairsType(), "llvm.x86.avx2.pmadd.ub.sw", {weight, input});
+  return arith::AddIOp::create(builder, sum,
+                               sumsNarrowly() ? pairs : addPairs(pairs));
 }
 
 static void emitSignedRounding(LoopBuilder &b, const Packing & /*packing*/,
