@@ -120,11 +120,12 @@ Status sandwich::verify(const MicroKernel &kernel) {
     return makeError(kernel.name(), " needs addresses for ", rows,
                      " pairs of rows; there are some for ", mostPairs);
   int64_t needed = rows * columns + operands;
-  // The sums of a group beside those in f32, which wait in memory where AVX2
-  // multiplies; there also the weights without their signs, and the input with
-  // one.
+  // Of integers the sums of a group are beside those in f32. Where AVX2
+  // multiplies, the latter wait in memory; a mask, ones, a line as it is
+  // stored, weights without their sign and the input with one are beside the
+  // former.
   if (kernel.isa == MatrixISA::X86_AVX2_INT8)
-    needed += 2 + std::min(rows, columns);
+    needed += 5;
   else if (multipliesIntegers(kernel.isa))
     needed += rows * columns + 2;
   if (needed > file.registers)
