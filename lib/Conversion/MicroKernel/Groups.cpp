@@ -226,22 +226,25 @@ void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,
     Value sum = groupSums[row * columnBlocks + block];
     return sumsNarrowly() ? addNarrowSum(createGroupSum(rows, row), sum) : sum;
   };
-  // Sums in memory leave registers for what takes more than a load.
-  SmallVector<RowScales> ofRows;
-  for (int64_t row = 0; row < rowBlocks() && !keepsSums(); ++row)
-    ofRows.push_back(loadRowScales(rows, row));
+  SmallVector<RowScales> held;
+  for (int64_t row = 0; row < rowBlocks() && holdsRowScales(); ++row)
+    held.push_back(loadRowScales(rows, row));
+  auto scalesOf = [&](int64_t row) {
+    return holdsRowScales() ? held[row] : loadRowScales(rows, row);
+  };
   for (int64_t block = 0; block < columnBlocks; ++block) {
     const ColumnScales scales = loadColumnScales(panels, block);
     for (int64_t row = 0; row < rowBlocks(); ++row) {
       Value groupSum = sumOf(row, block);
       if (keepsSums()) {
         Value &sum = sums[row * columnBlocks + block];
-        sum = addGroupSum(sum, groupSum, scales, loadRowScales(rows, row));
+        sum = addGroupSum(sum, groupSum, scales, scalesOf(row));
         continue;
       }
       const int64_t column = block * blockColumns;
-      storeSum(addGroupSum(loadSum(row, column), groupSum, scales, ofRows[row]),
-               row, column);
+      storeSum(
+          addGroupSum(loadSum(row, column), groupSum, scales, scalesOf(row)),
+          row, column);
     }
   }
 }

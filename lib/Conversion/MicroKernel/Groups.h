@@ -59,6 +59,9 @@ protected:
   /// Whether sums stay in registers while those of a group come and go; else
   /// they are in memory, as a group is long enough to hide that.
   virtual bool keepsSums() const { return true; }
+  /// Whether registers hold what a group's rows are scaled by, for all columns,
+  /// as it takes more than a load.
+  virtual bool holdsRowScales() const { return !keepsSums(); }
   /// The parts of a quad, and the digits that a number has in each.
   virtual int64_t parts() const { return 1; }
   virtual int64_t digits() const { return 1; }

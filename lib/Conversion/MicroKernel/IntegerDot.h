@@ -40,6 +40,7 @@ protected:
   virtual mlir::Value loadWords(mlir::Type type, mlir::Value rows,
                                 int64_t offset, int64_t block);
   RowScales loadRowScales(mlir::Value rows, int64_t block) final;
+  bool holdsRowScales() const final { return false; }
 
 private:
   mlir::Value extract(const Line &line, int64_t /*part*/,
