@@ -40,9 +40,6 @@ config.environment["SANDWICH_BIN"] = binaries
 # More clients than are installed, for clients.py.
 if "SANDWICH_TEST_CLIENTS" in os.environ:
     config.environment["SANDWICH_TEST_CLIENTS"] = os.environ["SANDWICH_TEST_CLIENTS"]
-# All of what is otherwise tested by a few of a kind, which takes many minutes more.
-if "SANDWICH_TEST_THOROUGH" in os.environ:
-    config.environment["SANDWICH_TEST_THOROUGH"] = os.environ["SANDWICH_TEST_THOROUGH"]
 
 if config.sandwich_has_compiler:
     config.available_features.add("compiler")

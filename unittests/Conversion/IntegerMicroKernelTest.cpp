@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -95,7 +94,6 @@ constexpr StoredGroup storedGroups[] = {
 };
 
 std::vector<Part> parts() {
-  const bool isThorough = std::getenv("SANDWICH_TEST_THOROUGH") != nullptr;
   std::vector<Part> result;
   for (MatrixISA isa : allMatrixISAs()) {
     for (int64_t panel : {16, 32, 48, 64})
@@ -104,17 +102,14 @@ std::vector<Part> parts() {
             microKernelMenu(isa), [&](const MicroKernel &kernel) {
               return kernel.columns == columns;
             });
-        // The usual panels in all forms, others in those that differ, of which
-        // one has to do for most runs.
+        // The usual panels in all forms, others in those that differ.
         const bool isUsual =
             panel == packingOf(isa).panel && columns <= 2 * panel;
         for (const auto &[storage, group] : storedGroups)
           if (const Part part{isa, columns, panel, storage, group};
               (multipliesIntegers(isa) ? isOnMenu : part.widens(1)) &&
               reads({isa, 1, columns}, integerPacking(panel), part.format()) &&
-              (isUsual ||
-               (group == 32 &&
-                (isThorough || storage == std::string_view("int4-g32-f16")))))
+              (isUsual || group == 32))
             result.push_back(part);
       }
   }

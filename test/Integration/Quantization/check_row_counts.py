@@ -6,8 +6,7 @@
 
     check_row_counts.py FOLDER TARGET[:float] ... [--formats FORMAT,...|--integers]
 
-For each format (each of a few that have all between them, unless the environment
-has SANDWICH_TEST_THOROUGH) a model of one layer is written into FOLDER whose weights it holds
+For each format a model of one layer is written into FOLDER whose weights it holds
 as they are, compiled for every target, and fed a text in pieces of 1, 2, 3 and so
 on up to 64 tokens. The logits of every token are compared with those of a plain
 reference, which rounds what integers are multiplied with. With `:float` behind it a
@@ -29,10 +28,6 @@ FORMATS = ["int8-g16-f16", "int8-g32-f16", "int8-g128-f32", "int8-row-f32",
            "int8-g32-f16-minimum", "int8-row-f32-minimum", "int4-g16-f16",
            "int4-g32-f16", "int4-g128-f16", "int4-row-f32", "int4-g32-f16-minimum",
            "int4-g16-f32-minimum", "fp8-row-f32", "fp8-g128-f16"]
-# One at least of each kind of number, of each size of groups, type of scales and
-# offset.
-FEW_FORMATS = ["int8-g32-f16", "int8-row-f32-minimum", "int4-g16-f32-minimum",
-               "int4-g32-f16", "int4-g128-f16", "fp8-row-f32"]
 PIECES = range(1, 65)
 VOCABULARY = 83
 # Of the log-probability of any of the 50 likeliest tokens: where only the order of
@@ -54,10 +49,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("targets", nargs="+")
-    usual = FORMATS if os.environ.get("SANDWICH_TEST_THOROUGH") else FEW_FORMATS
-    parser.add_argument("--formats", default=",".join(usual))
+    parser.add_argument("--formats", default=",".join(FORMATS))
     parser.add_argument("--integers", dest="formats", action="store_const",
-                        const=",".join(f for f in usual if f.startswith("int")))
+                        const=",".join(f for f in FORMATS if f.startswith("int")))
     arguments = parser.parse_args()
     model = os.path.join(arguments.folder, "model")
     artifact = os.path.join(arguments.folder, "model.sandwich")
