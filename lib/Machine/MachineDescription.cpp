@@ -57,8 +57,9 @@ static uint64_t countAllCores(const MachineNode &part) {
 
 namespace {
 
-/// Whether integers are multiplied for many rows, too: those of AVX2 are not.
-bool multipliesManyRows(MatrixISA isa) {
+/// Whether integers have a rate of their own: those that AVX2 multiplies count
+/// as f32, which is what AVX-512 without others multiplies many rows in.
+bool hasIntegerRate(MatrixISA isa) {
   return multipliesIntegers(isa) && isa != MatrixISA::X86_AVX2_INT8;
 }
 
@@ -67,7 +68,7 @@ class Describer {
 public:
   Describer(const Machine &machine, const Target &target)
       : machine(machine), generation(generationOf(target)),
-        hasIntegers(std::ranges::any_of(target.matrixISAs, multipliesManyRows)),
+        hasIntegers(std::ranges::any_of(target.matrixISAs, hasIntegerRate)),
         known(findKnownProcessor(machine.cpuModel)) {
     // What has the machine's memories, and how many cores the largest has.
     memoryKind = countParts(machine.root, "numa") > 0 ? "numa" : "machine";

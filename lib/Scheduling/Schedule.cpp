@@ -121,9 +121,9 @@ Status sandwich::verify(const MicroKernel &kernel) {
                      " pairs of rows; there are some for ", mostPairs);
   int64_t needed = rows * columns + operands;
   // Of integers the sums of a group are beside those in f32. Where AVX2
-  // multiplies, the latter wait in memory; a mask, ones, a line as it is
-  // stored, weights without their sign and the input with one are beside the
-  // former.
+  // multiplies, the latter wait in memory if they are many; a mask, ones, a
+  // line as it is stored, weights without their sign and the input with one are
+  // beside the former.
   if (kernel.isa == MatrixISA::X86_AVX2_INT8)
     needed += 5;
   else if (multipliesIntegers(kernel.isa))

@@ -131,10 +131,8 @@ TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
   auto loops = findInnerLoops(*assembly, targetOf(part.isa).architecture);
   for (const MicroKernelSpecialization &kernel : kernels) {
     // Longer groups are read in a loop, 32 numbers at a time if they divide.
-    const int64_t quads = (part.group <= 64       ? part.group
-                           : part.group % 32 == 0 ? 32
-                                                  : 16) /
-                          4;
+    const int64_t ofRound = part.group % 32 == 0 ? 32 : 16;
+    const int64_t quads = (part.group <= 64 ? part.group : ofRound) / 4;
     const char *multiplication =
         part.isa == MatrixISA::ARM_NEON_DOTPROD ? "sdot"
         : part.isa == MatrixISA::ARM_NEON_I8MM

@@ -212,20 +212,12 @@ void GroupsWriter::prefetchQuads(ArrayRef<Value> panels, int64_t count) {
 
 void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,
                               MutableArrayRef<Value> sums) {
-  Sums groupSums;
-  if (sumsNarrowly())
-    groupSums.assign(rowBlocks() * columnBlocks, createNarrowSum());
-  else
-    groupSums = createGroupSums(rows, columnBlocks);
+  Sums groupSums = createGroupSums(rows, columnBlocks);
   multiplyGroup(panels, rows, groupSums,
                 [&](ArrayRef<Value> panels, Value rows, int64_t count,
                     MutableArrayRef<Value> groupSums) {
                   writeQuads(panels, rows, count, groupSums);
                 });
-  auto sumOf = [&](int64_t row, int64_t block) {
-    Value sum = groupSums[row * columnBlocks + block];
-    return sumsNarrowly() ? addNarrowSum(createGroupSum(rows, row), sum) : sum;
-  };
   SmallVector<RowScales> held;
   for (int64_t row = 0; row < rowBlocks() && holdsRowScales(); ++row)
     held.push_back(loadRowScales(rows, row));
@@ -235,7 +227,8 @@ void GroupsWriter::writeGroup(ArrayRef<Value> panels, Value rows,
   for (int64_t block = 0; block < columnBlocks; ++block) {
     const ColumnScales scales = loadColumnScales(panels, block);
     for (int64_t row = 0; row < rowBlocks(); ++row) {
-      Value groupSum = sumOf(row, block);
+      Value groupSum =
+          finishGroupSum(groupSums[row * columnBlocks + block], rows, row);
       if (keepsSums()) {
         Value &sum = sums[row * columnBlocks + block];
         sum = addGroupSum(sum, groupSum, scales, scalesOf(row));

@@ -83,6 +83,11 @@ protected:
   virtual mlir::Value getRows() = 0;
   /// What the sums of the rows of register `block` begin with.
   virtual mlir::Value createGroupSum(mlir::Value rows, int64_t block) = 0;
+  /// The sum of a group, of what its products were added to.
+  virtual mlir::Value finishGroupSum(mlir::Value sum, mlir::Value /*rows*/,
+                                     int64_t /*block*/) {
+    return sum;
+  }
   /// Of the rows of register `block`, of a group whose rows begin at the
   /// address `rows`.
   virtual RowScales loadRowScales(mlir::Value rows, int64_t block) = 0;
@@ -100,17 +105,6 @@ protected:
                           llvm::MutableArrayRef<mlir::Value> sums);
   /// What sums of the group begin with, `count` beside each other.
   Sums createGroupSums(mlir::Value rows, int64_t count);
-  /// Whether the products of a group are summed in a narrower form, which holds
-  /// all of them, before they are added to its sum.
-  virtual bool sumsNarrowly() const { return false; }
-  virtual mlir::Value createNarrowSum() {
-    llvm_unreachable("these micro-kernels add products to the group's sums");
-  }
-  /// `sum` with the products in `narrow` added.
-  virtual mlir::Value addNarrowSum(mlir::Value /*sum*/,
-                                   mlir::Value /*narrow*/) {
-    llvm_unreachable("these micro-kernels add products to the group's sums");
-  }
   /// Adds the products of `count` quads from the one on that `panels` and
   /// `rows` are of.
   using QuadsWriter = llvm::function_ref<void(

@@ -39,6 +39,7 @@ protected:
   /// `offset` bytes into a group of `rows`.
   virtual mlir::Value loadWords(mlir::Type type, mlir::Value rows,
                                 int64_t offset, int64_t block);
+  mlir::Value createGroupSum(mlir::Value rows, int64_t block) override;
   RowScales loadRowScales(mlir::Value rows, int64_t block) final;
   bool holdsRowScales() const final { return false; }
 
@@ -56,7 +57,6 @@ private:
   int64_t groupStride() const final;
   int64_t quadStride() const final;
   mlir::Value getRows() final;
-  mlir::Value createGroupSum(mlir::Value rows, int64_t block) final;
   mlir::Value scaleGroupSum(mlir::Value sum, const RowScales &rows) final;
 
   int64_t startsOffset() const;

@@ -40,20 +40,26 @@ private:
   bool keepsSums() const override {
     return rowBlocks() * columnBlocks <= mostKeptSums;
   }
-  bool sumsNarrowly() const override {
-    constexpr int64_t mostPairs =
-        std::numeric_limits<int16_t>::max() / (2 * 15 * 127);
-    return storage.number == NumberFormat::Int4 &&
-           group <= mostPairs * numbersOfWord;
-  }
-  Value createNarrowSum() override {
+  Value createGroupSum(Value rows, int64_t block) override {
+    if (!sumsPairs())
+      return IntegerDotWriter::createGroupSum(rows, block);
     return arith::ConstantOp::create(builder, builder.getZeroAttr(pairsType()));
   }
-  Value addNarrowSum(Value sum, Value narrow) override {
-    return arith::AddIOp::create(builder, sum, addPairs(narrow));
+  Value finishGroupSum(Value sum, Value rows, int64_t block) override {
+    if (!sumsPairs())
+      return sum;
+    return arith::AddIOp::create(
+        builder, IntegerDotWriter::createGroupSum(rows, block), addPairs(sum));
   }
   Value dot(Value sum, Value weight, Value input) override;
 
+  /// Whether 16 bits hold the pairs of all quads of a group.
+  bool sumsPairs() const {
+    constexpr int64_t mostQuads =
+        std::numeric_limits<int16_t>::max() / (2 * 15 * 127);
+    return storage.number == NumberFormat::Int4 &&
+           group <= mostQuads * numbersOfWord;
+  }
   VectorType pairsType() const {
     return VectorType::get({2 * lanes}, builder.getI16Type());
   }
@@ -79,7 +85,7 @@ Value MultiplyAddInt8Writer::dot(Value sum, Value weight, Value input) {
   }
   Value pairs = call(pairsType(), "llvm.x86.avx2.pmadd.ub.sw", {weight, input});
   return arith::AddIOp::create(builder, sum,
-                               sumsNarrowly() ? pairs : addPairs(pairs));
+                               sumsPairs() ? pairs : addPairs(pairs));
 }
 
 static void emitSignedRounding(LoopBuilder &b, const Packing & /*packing*/,
