@@ -405,6 +405,7 @@ void Compilation::forgetUnusedTiles() {
     return;
   target.features.remove(CpuFeature::AMX_TILE);
   target.features.remove(CpuFeature::AMX_BF16);
+  target.features.remove(CpuFeature::AMX_INT8);
 }
 
 /// Says in the IR how many threads run each phase, where they differ, or

@@ -36,6 +36,7 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   unit(MatrixISA::X86_AVX512_BF16) = {0.5, 6, 0.5};
   unit(MatrixISA::X86_AVX512_VNNI) = {0.5, 5, 0.5};
   unit(MatrixISA::X86_AMX_BF16) = {21.6, 52, 8};
+  unit(MatrixISA::X86_AMX_INT8) = {21.6, 52, 8};
   unit(MatrixISA::ARM_NEON_F32) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_DOTPROD) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_I8MM) = {0.5, 4, 0.5};
@@ -233,9 +234,10 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .width = std::max(packing.panel, kernel.columns),
       .callsPerStrip = std::max<int64_t>(packing.panel / kernel.columns, 1),
       .columnRegisters = static_cast<double>(kernel.columns) / file.columns,
-      .kStep = hasTiles(kernel.isa) ? packing.kStep
-               : isMatrixInt8       ? 2 * packing.kPack
-                                    : packingOf(kernel.isa).kPack,
+      .kStep = hasTiles(kernel.isa)
+                   ? (integers ? kOfIntegerTiles : packing.kStep)
+               : isMatrixInt8 ? 2 * packing.kPack
+                              : packingOf(kernel.isa).kPack,
       .linesPerStep = 0,
       .prefetches = 0,
       .pressure = 1,

@@ -42,6 +42,7 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   case MatrixISA::ARM_NEON_I8MM:
     return {isa, 8, 16};
   case MatrixISA::X86_AMX_BF16:
+  case MatrixISA::X86_AMX_INT8:
     return {isa, 32, 32};
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_NEON_BF16:
@@ -327,7 +328,7 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
   const int64_t mostK =
-      std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group;
+      std::max(mostPackedInput(isa) / kernel.rows / group, int64_t(1)) * group;
   schedule.slice[2] = std::min(shape.k, mostK);
   // Of fewer strips of a block copying takes as long as it saves
   // (docs/RationaleQuantization.md).
@@ -340,6 +341,12 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
                weightBytes(shape.storage, columns, k) <=
            target.l2Bytes / 2;
   };
+  // Tiles read no numbers of 4 bits.
+  auto regroups = [&](int64_t strips) {
+    return hasIntegerTiles(isa) ? shape.storage.number == NumberFormat::Int4
+                                : isa == MatrixISA::X86_AVX512_VNNI &&
+                                      strips >= fewestStripsToRegroup;
+  };
   int64_t served = 0;
   auto serve = [&](int64_t maxRows) {
     schedule = completeByRule(schedule, shape, served + 1);
@@ -351,7 +358,7 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
         stripsOfBlock(schedule, std::min(served + 1, fewestRows));
     if (prefetchesIntegers(schedule, shape, target, strips))
       schedule = prefetchGroups(schedule, shape, strips);
-    if (strips >= fewestStripsToRegroup && isa == MatrixISA::X86_AVX512_VNNI)
+    if (regroups(strips))
       if (const Schedule regrouped = regroup(schedule, shape);
           regrouped.groupK > 0 && holdsCopy(regrouped))
         schedule = regrouped;
@@ -371,11 +378,14 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   if (served == 0 && isa == MatrixISA::ARM_NEON_I8MM)
     serveStrip({MatrixISA::ARM_NEON_DOTPROD, 1, packing.panel});
   serveStrip(kernel);
-  // Half of L2 for the input.
-  constexpr int64_t mostRows = 192;
+  // Half of L2 for the input, beside tiles, which multiply faster than weights
+  // are copied, three quarters.
+  const int64_t mostRows = hasIntegerTiles(isa) ? 256 : 192;
+  const int64_t inputBytes =
+      hasIntegerTiles(isa) ? target.l2Bytes * 3 / 4 : target.l2Bytes / 2;
   const int64_t rows =
-      std::min({target.l2Bytes / 2 / packedLength(isa, group, shape.k),
-                mostRows, maxPackedInput / schedule.slice[2]});
+      std::min({inputBytes / packedLength(isa, group, shape.k), mostRows,
+                mostPackedInput(isa) / schedule.slice[2]});
   schedule.slice[0] = std::max<int64_t>(rows / kernel.rows, 1) * kernel.rows;
   // The fewer strips there are, the more lines each prefetches.
   for (int64_t strips : {2, 8})
@@ -385,20 +395,34 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
-/// Few rows by integers, which are read at the speed of memory; more by floats,
-/// to which slices are unpacked.
-ScheduleTable chooseIntegersAndFloats(const MatmulShape &shape,
-                                      MatrixISA integers, MatrixISA floats,
-                                      const Target &target, int64_t threads) {
+/// The table of a weight of 4 bits for tiles of integers; none if it cannot be
+/// copied to groups that are long enough.
+std::optional<ScheduleTable> chooseRegroupedTiles(const MatmulShape &shape,
+                                                  const Target &target,
+                                                  int64_t threads) {
+  constexpr MatrixISA isa = MatrixISA::X86_AMX_INT8;
+  if (!std::ranges::count(target.matrixISAs, isa) ||
+      shape.storage.number != NumberFormat::Int4 ||
+      !multiplies(isa, shape.storage) || shape.deterministic)
+    return std::nullopt;
+  ScheduleTable table = chooseIntegers(shape, isa, target, threads);
+  if (!std::ranges::all_of(table, [&](const ScheduleTableEntry &entry) {
+        return verify(entry.schedule, shape).operator bool();
+      }))
+    return std::nullopt;
+  return table;
+}
+
+/// Few rows as `table` has them, by integers that are read at the speed of
+/// memory; more as `manyRows` has.
+ScheduleTable joinTables(ScheduleTable table, const ScheduleTable &manyRows) {
   constexpr int64_t fewRows = 16;
-  ScheduleTable table = chooseIntegers(shape, integers, target, threads);
   // The range of which so many are the last ends with them.
   const auto last = std::ranges::find_if(
       table, [](const auto &entry) { return entry.maxRows >= fewRows; });
   last->maxRows = fewRows;
   table.erase(std::next(last), table.end());
-  for (const ScheduleTableEntry &entry : chooseUnpacking(
-           shape, floats, packingFor(shape, integers), target, threads))
+  for (const ScheduleTableEntry &entry : manyRows)
     if (entry.maxRows > fewRows)
       table.push_back(entry);
   return table;
@@ -426,11 +450,20 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
     return makeError("no matrix instructions of ", target.name,
                      " multiply a weight of ", shape.n, " x ", shape.k);
   const MatrixISA chosen = all.front();
-  if (multipliesIntegers(chosen))
-    return multipliesIntegers(all.back())
-               ? chooseIntegers(shape, chosen, target, threads)
-               : chooseIntegersAndFloats(shape, chosen, all.back(), target,
-                                         threads);
+  if (multipliesIntegers(chosen)) {
+    ScheduleTable integers = chooseIntegers(shape, chosen, target, threads);
+    const MatrixISA forMany = all.back();
+    if (hasIntegerTiles(forMany))
+      return joinTables(integers,
+                        chooseIntegers(shape, forMany, target, threads));
+    if (multipliesIntegers(forMany))
+      return integers;
+    if (const auto regrouped = chooseRegroupedTiles(shape, target, threads))
+      return joinTables(integers, *regrouped);
+    return joinTables(integers,
+                      chooseUnpacking(shape, forMany, packingFor(shape, chosen),
+                                      target, threads));
+  }
   if (unpacksWeights(chosen, shape.storage))
     return chooseUnpacking(shape, chosen, packingFor(shape, chosen), target,
                            threads);

@@ -206,6 +206,23 @@ walkOperands(const Schedule &best,
   return attempt(schedule);
 }
 
+/// `schedule`, of tiles that a weight of 4 bits is unpacked to bf16 for, with
+/// tiles of integers instead, by which all of K is rounded and copied at once.
+static Schedule withIntegerTiles(Schedule schedule, const MatmulShape &shape) {
+  const MatrixISA isa = MatrixISA::X86_AMX_INT8;
+  constexpr int64_t blockRows = 256;
+  schedule.microKernel.isa = isa;
+  schedule.slice[0] = std::clamp<int64_t>(mostPackedInput(isa) / shape.k /
+                                              rowUnitOf(isa) * rowUnitOf(isa),
+                                          rowUnitOf(isa), blockRows);
+  schedule.slice[2] = shape.k;
+  schedule.order = LoopOrder::RowsOuter;
+  schedule.prefetchStreams = 1;
+  schedule.packsInput = true;
+  schedule.streamed = StreamedOperands::None;
+  return regroup(schedule, shape);
+}
+
 Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
                               MeasuringSession &session,
                               const SearchOptions &options, SearchLog &log) {
@@ -238,6 +255,10 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
     else
       schedule = regroup(schedule, payload.shape);
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  } else if (hasTiles(choice.schedule.microKernel.isa) &&
+             payload.shape.roundsInput) {
+    SANDWICH_RETURN_IF_ERROR(
+        attempt(withIntegerTiles(choice.schedule, payload.shape)));
   }
   int64_t lines = choice.schedule.prefetchLines;
   for (int64_t tried : {int64_t(0), lines * 2}) {

@@ -145,6 +145,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   case MatrixISA::X86_AVX2_INT8:
   case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
+  case MatrixISA::X86_AMX_INT8:
   case MatrixISA::ARM_NEON_DOTPROD:
   case MatrixISA::ARM_NEON_I8MM:
     return integerPacking(panel);
@@ -251,6 +252,10 @@ bool sandwich::reads(const MicroKernel &kernel, const Packing &packing,
 
 bool sandwich::multiplies(MatrixISA isa, const StorageFormat &storage) {
   // Steps of K are whole groups or parts of one.
+  if (hasIntegerTiles(isa))
+    return storage.hasIntegers() && storage.offset != GroupOffset::Minimum &&
+           (storage.number == NumberFormat::Int4 ||
+            storage.groupSize % kOfIntegerTiles == 0);
   if (storage.isQuantized())
     return (storage.hasIntegers() || !multipliesIntegers(isa)) &&
            storage.groupSize % packingOf(isa).kStep == 0;
@@ -264,12 +269,22 @@ std::optional<MatrixISA> sandwich::instructionsFor(const MatmulShape &shape,
   for (MatrixISA isa : target.matrixISAs) {
     if (!multiplies(isa, shape.storage) ||
         shape.k % packingOf(isa).kStep != 0 ||
-        (multipliesIntegers(isa) && !shape.roundsInput))
+        (multipliesIntegers(isa) && !shape.roundsInput) || hasIntegerTiles(isa))
       continue;
     if (!chosen || multipliesIntegers(isa) || !multipliesIntegers(*chosen))
       chosen = isa;
   }
   return chosen;
+}
+
+/// Whether many rows are multiplied by tiles of integers as the weight is
+/// stored: to scale the sums of a group takes as long as to multiply 128 k.
+static bool gainsByIntegerTiles(const MatmulShape &shape) {
+  constexpr int64_t fewestK = 128;
+  const int64_t group = shape.storage.groupOf(shape.k);
+  return shape.storage.number == NumberFormat::Int8 &&
+         multiplies(MatrixISA::X86_AMX_INT8, shape.storage) &&
+         group >= fewestK && group % kOfIntegerTiles == 0;
 }
 
 /// Whether many rows of floats take less time than those of integers: scaling
@@ -289,7 +304,10 @@ std::vector<MatrixISA> sandwich::allInstructionsFor(const MatmulShape &shape,
   // One row would fill half of each register.
   if (*chosen == MatrixISA::ARM_NEON_I8MM)
     all.push_back(MatrixISA::ARM_NEON_DOTPROD);
-  if (multipliesIntegers(*chosen) && !shape.deterministic) {
+  if (multipliesIntegers(*chosen) && gainsByIntegerTiles(shape) &&
+      std::ranges::count(target.matrixISAs, MatrixISA::X86_AMX_INT8)) {
+    all.push_back(MatrixISA::X86_AMX_INT8);
+  } else if (multipliesIntegers(*chosen) && !shape.deterministic) {
     MatmulShape exact = shape;
     exact.roundsInput = false;
     const std::optional<MatrixISA> floats = instructionsFor(exact, target);
@@ -322,6 +340,16 @@ StorageFormat sandwich::multipliedStorage(const Schedule &schedule,
 
 Status sandwich::verifyRegrouping(const Schedule &schedule,
                                   const MatmulShape &shape) {
+  if (const StorageFormat storage = multipliedStorage(schedule, shape.storage);
+      hasIntegerTiles(schedule.microKernel.isa) &&
+      (storage.number != NumberFormat::Int8 ||
+       storage.groupOf(shape.k) % kOfIntegerTiles != 0))
+    return makeError(schedule.microKernel.name(),
+                     " multiplies numbers of 8 "
+                     "bits in groups of a multiple of ",
+                     kOfIntegerTiles,
+                     " k, or those of 4 bits copied to such, not ",
+                     storage.name(), " of ", shape.k, " k");
   if (schedule.groupK == 0)
     return {};
   if (!multipliesIntegers(schedule.microKernel.isa) ||
@@ -552,7 +580,7 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
     schedule.prefetchLines = divideUp(lines, strips * parts);
     schedule.prefetchDistance = 0;
   }
-  if (hasTiles(kernel.isa))
+  if (hasTiles(kernel.isa) && !multipliesIntegers(kernel.isa))
     completeTiles(schedule, shape, strips);
   return schedule;
 }
@@ -584,10 +612,15 @@ Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
 }
 
 Schedule sandwich::regroup(Schedule schedule, const MatmulShape &shape) {
-  constexpr int64_t longGroup = 128, chunkK = 512;
+  constexpr int64_t chunkK = 512;
   // Weights with minima are chosen for being more exact.
   if (shape.storage.offset == GroupOffset::Minimum)
     return schedule;
+  // Tiles take longer to scale than to multiply groups of 128 k.
+  const int64_t longGroup = hasIntegerTiles(schedule.microKernel.isa) &&
+                                    shape.k % longestRegrouped == 0
+                                ? longestRegrouped
+                                : 128;
   Schedule regrouped = schedule;
   regrouped.groupK = longGroup;
   int64_t &sliceK = regrouped.slice[2];

@@ -93,10 +93,12 @@ Result<Schedule> sandwich::fitSlice(Schedule schedule, const MatmulShape &shape,
     return makeError("a slice of ", rowUnit, " x ", bN, " has more than ",
                      maxBlockSums, " sums");
   if (schedule.packsInput)
-    most = std::min(most, mostRows(maxPackedInput, bK));
+    most =
+        std::min(most, mostRows(mostPackedInput(schedule.microKernel.isa), bK));
   if (most == 0)
     return makeError(rowUnit, " rows of ", bK, " k are more than the ",
-                     maxPackedInput, " elements that can be packed");
+                     mostPackedInput(schedule.microKernel.isa),
+                     " elements that can be packed");
   bM = std::min(roundUp(std::min(bM, maxRows), rowUnit), most);
   return schedule;
 }
@@ -113,7 +115,7 @@ bool sandwich::sliceFitsMemory(const MatmulShape &shape,
   return rows * bN <= maxBlockSums &&
          ((schedule.groupK == 0 && !unpacksWeights(isa, shape.storage)) ||
           bN * bK <= maxUnpackedWeight) &&
-         (!schedule.packsInput || rows * bK <= maxPackedInput);
+         (!schedule.packsInput || rows * bK <= mostPackedInput(isa));
 }
 
 std::vector<std::array<int64_t, 3>>

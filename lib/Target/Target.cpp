@@ -31,6 +31,7 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AVX512_VNNI, "X86_AVX512_VNNI", {32, 1, 16}},
     {MatrixISA::X86_AVX512_BF16, "X86_AVX512_BF16", {32, 1, 16}},
     {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
+    {MatrixISA::X86_AMX_INT8, "X86_AMX_INT8", {8, 16, 16}},
     {MatrixISA::ARM_NEON_F32, "ARM_NEON_F32", {32, 1, 4}},
     {MatrixISA::ARM_NEON_DOTPROD, "ARM_NEON_DOTPROD", {32, 1, 4}},
     {MatrixISA::ARM_NEON_I8MM, "ARM_NEON_I8MM", {32, 2, 2}},
@@ -91,8 +92,8 @@ const std::vector<NamedTarget> &namedTargets() {
       {"x86-64-amx",
        "x86-64-avx512-bf16",
        X86_64,
-       {MatrixISA::X86_AMX_BF16},
-       {AMX_TILE, AMX_BF16}},
+       {MatrixISA::X86_AMX_INT8, MatrixISA::X86_AMX_BF16},
+       {AMX_TILE, AMX_BF16, AMX_INT8}},
       {"aarch64-neon", "", AArch64, {MatrixISA::ARM_NEON_F32}, {ARM_NEON}},
       {"aarch64-neon-dotprod",
        "aarch64-neon",
@@ -168,6 +169,7 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
   case MatrixISA::X86_AVX512_VNNI:
   case MatrixISA::X86_AVX512_BF16:
   case MatrixISA::X86_AMX_BF16:
+  case MatrixISA::X86_AMX_INT8:
     return CpuArchitecture::X86_64;
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_NEON_DOTPROD:
@@ -181,7 +183,7 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
 }
 
 bool sandwich::hasTiles(MatrixISA isa) {
-  return isa == MatrixISA::X86_AMX_BF16;
+  return isa == MatrixISA::X86_AMX_BF16 || isa == MatrixISA::X86_AMX_INT8;
 }
 
 bool sandwich::hasScalableVectors(MatrixISA isa) {
@@ -215,6 +217,7 @@ MatrixElement sandwich::elementOf(MatrixISA isa) {
   case MatrixISA::X86_AVX2_INT8:
   case MatrixISA::X86_AVX_VNNI:
   case MatrixISA::X86_AVX512_VNNI:
+  case MatrixISA::X86_AMX_INT8:
   case MatrixISA::ARM_NEON_DOTPROD:
   case MatrixISA::ARM_NEON_I8MM:
     return MatrixElement::Int8;

@@ -22,7 +22,7 @@ func.func @multiply(%a: memref<?x?xbf16>, %b: memref<?xbf16>, %c: memref<?x?xf32
   tile.load 4, %a[%i, %i] : memref<?x?xbf16>
   tile.load 6, %b[%i] stride %i streaming : memref<?xbf16>
   tile.multiply 0, 4, 6 products <bf16>
-  tile.multiply 1, 4, 6 products <i8>
+  tile.multiply 1, 4, 6 products <i8_u8>
   tile.store 0, %c[%i, %i] : memref<?x?xf32>
   return
 }

@@ -73,7 +73,7 @@ private:
   template <typename Op> SmallVector<Value> rowPosition(Op op, Value row);
   /// `sums` and the products of one word's elements.
   Value multiplyBF16(Value sums, Value input, Value weight);
-  Value multiplyI8(Value sums, Value input, Value weight);
+  Value multiplyI8U8(Value sums, Value input, Value weight);
 
   func::FuncOp function;
   Value state;
@@ -169,14 +169,15 @@ Value Emulator::multiplyBF16(Value sums, Value input, Value weight) {
   return arith::BitcastOp::create(b, rowType, sums);
 }
 
-Value Emulator::multiplyI8(Value sums, Value input, Value weight) {
+Value Emulator::multiplyI8U8(Value sums, Value input, Value weight) {
   for (uint32_t byte = 0; byte < 4; ++byte) {
-    auto widen = [&](Value bytes) -> Value {
-      return arith::ShRSIOp::create(
-          b, arith::ShLIOp::create(b, bytes, splat(24 - 8 * byte)), splat(24));
+    auto atTop = [&](Value bytes) -> Value {
+      return arith::ShLIOp::create(b, bytes, splat(24 - 8 * byte));
     };
+    Value signedByte = arith::ShRSIOp::create(b, atTop(input), splat(24));
+    Value unsignedByte = arith::ShRUIOp::create(b, atTop(weight), splat(24));
     sums = arith::AddIOp::create(
-        b, sums, arith::MulIOp::create(b, widen(input), widen(weight)));
+        b, sums, arith::MulIOp::create(b, signedByte, unsignedByte));
   }
   return sums;
 }
@@ -196,7 +197,7 @@ void Emulator::emulate(tile::MultiplyOp op) {
       Value sums = loop.getRegionIterArg(0);
       sums = op.getProducts() == tile::Products::BF16
                  ? multiplyBF16(sums, input, weight)
-                 : multiplyI8(sums, input, weight);
+                 : multiplyI8U8(sums, input, weight);
       scf::YieldOp::create(b, sums);
     }
     storeRow(loop.getResult(0), op.getSums(), row);

@@ -84,9 +84,10 @@ int64_t getColumnOffset(const Packing &packing, int64_t column);
 struct MicroKernelArguments {
   /// memref<?x?xT, strided<[inputStride, 1], offset: ?>>. Packed tiles follow
   /// each other in rows of kStep elements, so that the next tile of K is
-  /// `tileRows` rows further; packed vectors are one row.
+  /// `tileRows` rows further; packed vectors, and integers, are one row.
   mlir::Value input;
-  /// index; with packed vectors `firstK` is the element that they begin at.
+  /// index; with packed vectors or integers `firstK` is the element that they
+  /// begin at.
   mlir::Value firstRow, firstK;
   /// index: how many k, a multiple of the packing's kStep; of integers, of the
   /// group.
@@ -110,7 +111,7 @@ struct MicroKernelArguments {
   /// index: elements from one stream of a panel to the next.
   mlir::Value prefetchStreamStride;
   /// Of tiles, whose rows were configured, only. index: the rows of a tile; the
-  /// row that the last tile of the input begins with.
+  /// row that the last tile of the input begins with, of integers the element.
   mlir::Value tileRows, lastTileRow;
 
   /// Those that there are, in order.
@@ -166,8 +167,8 @@ public:
   /// and their number is odd, the last pair is the last two, or the only one
   /// twice. For integers, each row's group is rounded to int8, as its largest
   /// magnitude is 127, and `[rows][group]` of those, or pairs of rows by 8 k at
-  /// a time, lie before what else `packedGroupLength` is for, all rows' scales
-  /// last. Of instructions that `canPackInput`.
+  /// a time, or tiles of 16 rows, lie before what else `packedGroupLength` is
+  /// for, all rows' scales last. Of instructions that `canPackInput`.
   virtual void emitInputPacking(LoopBuilder &builder, const Packing &packing,
                                 const InputPiece &piece) const;
 

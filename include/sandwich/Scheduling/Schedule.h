@@ -237,6 +237,15 @@ bool canPackInput(MatrixISA isa);
 /// part has `rows` rows and `columns` columns.
 bool packsByRule(const MicroKernel &kernel, int64_t rows, int64_t columns);
 
+/// k of a tile of integers, of which a group has a multiple.
+inline constexpr int64_t kOfIntegerTiles = 64;
+
+/// Whether `isa` multiplies tiles of integers: of 8 bits without minima, in
+/// groups of whole tiles, or what schedules copy to that (`groupK`).
+inline bool hasIntegerTiles(MatrixISA isa) {
+  return hasTiles(isa) && multipliesIntegers(isa);
+}
+
 /// The most k of a group to which slices are copied: inputs that are rounded in
 /// longer ones come near 1e-3 nats from a file's values
 /// (docs/RationaleQuantization.md).
@@ -248,6 +257,11 @@ inline constexpr int64_t maxUnpackedWeight = 1 << 20;
 /// The most elements of its input, bM * bK, that it packs; where registers hold
 /// pairs of rows, a strip of an odd number adds a row.
 inline constexpr int64_t maxPackedInput = 1 << 19;
+/// The same for micro-kernels of `isa`: L2 beside tiles holds that many bytes
+/// four times, and all of K at once saves rounding it again.
+inline int64_t mostPackedInput(MatrixISA isa) {
+  return hasIntegerTiles(isa) ? 4 * maxPackedInput : maxPackedInput;
+}
 
 /// The bytes that a group of a row of packed integers takes: beside them there
 /// are an i32 that the sum of products begins with, or an f32 where the weight
@@ -307,7 +321,8 @@ std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
 /// All that schedules of `shape` may multiply with, whether tuned or not: what
 /// `instructionsFor` says, and behind integers the floats to which their slices
 /// are unpacked for more rows, where these gain by that and sums may depend on
-/// the rows, or, behind those of pairs of rows, those for one row that give the
+/// the rows, or tiles of integers, where groups are long enough, which give the
+/// same bits, or, behind those of pairs of rows, those for one row that give the
 /// same bits. Others may be less exact than was asked for, which speed alone
 /// must not decide.
 std::vector<MatrixISA> allInstructionsFor(const MatmulShape &shape,
@@ -367,8 +382,8 @@ Status verifyPrefetching(const Schedule &schedule, const MatmulShape &shape);
 Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape,
                         int64_t strips);
 
-/// `schedule`, of integers, with slices copied to groups of 128 k, and chunks
-/// of K of which L1 holds a panel's. As it was where that does not suit
+/// `schedule`, of integers, with slices copied to groups of 128 k, for tiles of
+/// 256 where these divide K, and chunks of K of which L1 holds a panel's. As it was where that does not suit
 /// `shape`, and where the weight has minima, which are there to be more exact.
 Schedule regroup(Schedule schedule, const MatmulShape &shape);
 

@@ -53,6 +53,9 @@ enum class MatrixISA {
   X86_AVX512_BF16,
   /// AMX-TILE and AMX-BF16: tdpbf16ps, tiles of 16 rows of 64 bytes.
   X86_AMX_BF16,
+  /// AMX-TILE and AMX-INT8: tdpbsud, tiles of 16 rows of 64 integers of 8 bits,
+  /// of an input rounded to int8 and of a weight without signs.
+  X86_AMX_INT8,
   /// NEON, f32: fmla.
   ARM_NEON_F32,
   /// NEON with dot products: sdot, four k of integers of a weight and of an

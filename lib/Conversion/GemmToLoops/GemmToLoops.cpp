@@ -79,7 +79,8 @@ private:
   }
   int64_t packedInputElements() const {
     if (hasParameters())
-      return packedLength(maxPackedInput) * (1 + fillingRows());
+      return packedLength(mostPackedInput(schedule.microKernel.isa)) *
+             (1 + fillingRows());
     // Each strip may add rows that fill its registers.
     const int64_t rows = blockRowsCapacity();
     const int64_t strips = sandwich::divideUp(rows, schedule.microKernel.rows);
@@ -143,10 +144,14 @@ private:
   void packInput();
   /// Copies the slice of the weight for the block, if that was not done yet.
   void copyWeight();
+  /// The rows that a packed unit takes: integers of tiles lie in whole ones, so
+  /// that each row begins at a cache line.
+  Value packedUnit() { return multipliesGroups() ? b.index(unit) : tileRows; }
   /// The element of the packed input that strip `strip`, or tile, from the unit
   /// `firstUnit` on begins at.
   Value packedPlace(Value firstUnit, Value strip) {
-    Value rows = b.add(b.mul(firstUnit, tileRows), b.mul(strip, fillingRows()));
+    Value rows =
+        b.add(b.mul(firstUnit, packedUnit()), b.mul(strip, fillingRows()));
     return b.mul(rows, packedLength(sliceKSize));
   }
   /// The elements that `ofK` elements of a row take packed, whole groups of
@@ -417,7 +422,7 @@ void NestLowering::createBuffers(Value scratch) {
   if (multipliesGroups())
     element = b.getI8Type();
   const int64_t elements = packedInputElements();
-  if (hasTiles())
+  if (hasTiles() && !multipliesGroups())
     shape = {elements / packing.kStep, packing.kStep};
   else
     shape = {1, elements};
@@ -606,14 +611,18 @@ void NestLowering::setInput(Value strip, Value firstUnit, Value units,
   }
   Value fromSlice = b.sub(chunkK, sliceK);
   if (hasTiles()) {
-    auto line = [&](Value number) {
-      Value place =
-          b.add(packedPlace(number, number), b.mul(fromSlice, tileRows));
-      return b.div(place, packing.kStep);
+    auto placeOf = [&](Value number) {
+      return b.add(packedPlace(number, number),
+                   b.mul(packedLength(fromSlice), packedUnit()));
     };
-    arguments.firstK = b.index(0);
-    arguments.firstRow = line(firstUnit);
-    arguments.lastTileRow = line(lastUnit);
+    arguments.firstRow = arguments.firstK = b.index(0);
+    if (multipliesGroups()) {
+      arguments.firstK = placeOf(firstUnit);
+      arguments.lastTileRow = placeOf(lastUnit);
+    } else {
+      arguments.firstRow = b.div(placeOf(firstUnit), packing.kStep);
+      arguments.lastTileRow = b.div(placeOf(lastUnit), packing.kStep);
+    }
     return;
   }
   // What `packedRows` says, of rows that are known only here.

@@ -6,152 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emitters.h"
-#include "sandwich/Dialect/Tile/IR/Tile.h"
+#include "Tiles.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace sandwich;
 
-namespace {
-
-/// What tiles of one element type hold and how they multiply; another type is
-/// another one of these.
-struct TileElements {
-  tile::Products products;
-  int64_t operandBytes;
-
-  /// K of one multiplication: a row of the input's tile.
-  int64_t k() const { return tile::rowBytes / operandBytes; }
-};
-
-/// The body of a micro-kernel of at most 2 x 2 or 1 x 5 tiles of sums, in the
-/// first tiles; those of the input follow them. The caller configured how many
-/// rows they have.
-class TileWriter {
-public:
-  TileWriter(ImplicitLocOpBuilder &builder,
-             const MicroKernelSpecialization &specialization,
-             const MicroKernelArguments &arguments, TileElements elements);
-
-  void write();
-
-private:
-  int64_t sumTile(int64_t row, int64_t column) const {
-    return row * columnTiles + column;
-  }
-  /// Calls `body` with the number, the row and the column of each tile of sums.
-  void
-  forSums(llvm::function_ref<void(int64_t tile, Value row, Value column)> body);
-  void loadOrZeroSums();
-  void writeStep(Value k, Prefetcher *prefetcher);
-  /// The tiles of the operands of a row and of a column.
-  int64_t inputTile(int64_t row) const {
-    const int64_t firstInput = rowTiles * columnTiles;
-    return firstInput + row % (tile::firstWeightTile - firstInput);
-  }
-  int64_t weightTile(int64_t column) const {
-    return tile::firstWeightTile +
-           column % (tile::numTiles - tile::firstWeightTile);
-  }
-  void loadInput(int64_t row, Value k);
-  void loadWeight(int64_t column, Value k);
-
-  ImplicitLocOpBuilder &builder;
-  const MicroKernelSpecialization &specialization;
-  const MicroKernelArguments &arguments;
-  const TileElements elements;
-  const Packing packing;
-  /// Tiles of sums below and beside each other.
-  const int64_t rowTiles, columnTiles;
-  bool streamsInput, streamsWeight;
-};
-
-} // namespace
-
-TileWriter::TileWriter(ImplicitLocOpBuilder &builder,
-                       const MicroKernelSpecialization &specialization,
-                       const MicroKernelArguments &arguments,
-                       TileElements elements)
-    : builder(builder), specialization(specialization), arguments(arguments),
-      elements(elements), packing(specialization.weightPacking()),
-      rowTiles(specialization.kernel.rows / tile::maxRows),
-      columnTiles(specialization.kernel.columns / packing.tile),
-      streamsInput(sandwich::streamsInput(specialization.streamed)),
-      streamsWeight(sandwich::streamsWeight(specialization.streamed)) {}
-
-void TileWriter::forSums(llvm::function_ref<void(int64_t, Value, Value)> body) {
-  Value firstRow = arguments.sumsRow;
-  for (int64_t row = 0; row < rowTiles; ++row) {
-    for (int64_t column = 0; column < columnTiles; ++column)
-      body(sumTile(row, column), firstRow,
-           addConstant(builder, arguments.sumsColumn, column * packing.tile));
-    firstRow = arith::AddIOp::create(builder, firstRow, arguments.tileRows);
-  }
-}
-
-void TileWriter::loadOrZeroSums() {
-  auto conditional =
-      scf::IfOp::create(builder, arguments.accumulate, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(conditional.thenBlock());
-  forSums([&](int64_t tile, Value row, Value column) {
-    tile::LoadOp::create(builder, tile, arguments.sums, ValueRange{row, column},
-                         /*stride=*/Value(), streamsInput);
-  });
-  builder.setInsertionPointToStart(conditional.elseBlock());
-  forSums(
-      [&](int64_t tile, Value, Value) { tile::ZeroOp::create(builder, tile); });
-}
-
-void TileWriter::loadInput(int64_t row, Value k) {
-  Value firstRow = row == 0 ? arguments.firstRow : arguments.lastTileRow;
-  Value column;
-  if (specialization.packedInput) {
-    Value step =
-        arith::DivUIOp::create(builder, k, createIndex(builder, elements.k()));
-    firstRow = arith::AddIOp::create(
-        builder, firstRow,
-        arith::MulIOp::create(builder, step, arguments.tileRows));
-    column = createIndex(builder, 0);
-  } else {
-    column = arith::AddIOp::create(builder, arguments.firstK, k);
-  }
-  tile::LoadOp::create(builder, inputTile(row), arguments.input,
-                       ValueRange{firstRow, column}, /*stride=*/Value(),
-                       streamsInput);
-}
-
-void TileWriter::loadWeight(int64_t column, Value k) {
-  const int64_t number = weightTile(column);
-  column *= packing.tile;
-  Value element = arith::AddIOp::create(
-      builder, arguments.weightOffset,
-      arith::MulIOp::create(builder, k, createIndex(builder, packing.panel)));
-  if (int64_t panel = column / packing.panel)
-    element = arith::AddIOp::create(
-        builder, element,
-        arith::MulIOp::create(builder, arguments.panelStride,
-                              createIndex(builder, panel)));
-  element = addConstant(builder, element,
-                        getColumnOffset(packing, column % packing.panel));
-  tile::LoadOp::create(builder, number, arguments.weight, element,
-                       createIndex(builder, packing.tile * packing.kPack),
-                       streamsWeight);
-}
-
-/// Multiplies the k of one instruction, prefetching between multiplications.
-void TileWriter::writeStep(Value k, Prefetcher *prefetcher) {
+void TileWriter::writeStep(Value k, function_ref<void(int64_t)> between) {
   const bool loads = !specialization.operandsStay;
-  const int64_t count = rowTiles * columnTiles;
   int64_t multiplications = 0;
   auto multiply = [&](int64_t row, int64_t column) {
-    tile::MultiplyOp::create(builder, sumTile(row, column), inputTile(row),
-                             weightTile(column), elements.products);
-    ++multiplications;
-    if (prefetcher)
-      prefetcher->emit(prefetcher->count() * multiplications / count);
+    tile::MultiplyOp::create(b, sumTile(row, column), inputTile(row),
+                             weightTile(column), products);
+    between(++multiplications);
   };
   // What there are fewer of stays, the others pass.
   if (columnTiles < rowTiles) {
@@ -175,10 +43,93 @@ void TileWriter::writeStep(Value k, Prefetcher *prefetcher) {
   }
 }
 
-void TileWriter::write() {
+namespace {
+
+/// Sums stay in tiles for all of K.
+class BF16TileWriter final : public TileWriter {
+public:
+  BF16TileWriter(ImplicitLocOpBuilder &builder,
+                 const MicroKernelSpecialization &specialization,
+                 const MicroKernelArguments &arguments)
+      : TileWriter(builder, specialization, arguments, tile::Products::BF16) {}
+
+  void write();
+
+private:
+  /// K of one multiplication: a row of the input's tile.
+  static constexpr int64_t kOfStep = tile::rowBytes / 2;
+
+  /// Calls `body` with the number, the row and the column of each tile of sums.
+  void
+  forSums(llvm::function_ref<void(int64_t tile, Value row, Value column)> body);
+  void loadOrZeroSums();
+  void loadInput(int64_t row, Value k) override;
+  void loadWeight(int64_t column, Value k) override;
+};
+
+} // namespace
+
+void BF16TileWriter::forSums(
+    llvm::function_ref<void(int64_t, Value, Value)> body) {
+  Value firstRow = arguments.sumsRow;
+  for (int64_t row = 0; row < rowTiles; ++row) {
+    for (int64_t column = 0; column < columnTiles; ++column)
+      body(sumTile(row, column), firstRow,
+           addConstant(b, arguments.sumsColumn, column * packing.tile));
+    firstRow = arith::AddIOp::create(b, firstRow, arguments.tileRows);
+  }
+}
+
+void BF16TileWriter::loadOrZeroSums() {
+  auto conditional =
+      scf::IfOp::create(b, arguments.accumulate, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(conditional.thenBlock());
+  forSums([&](int64_t tile, Value row, Value column) {
+    tile::LoadOp::create(b, tile, arguments.sums, ValueRange{row, column},
+                         /*stride=*/Value(), streamsInput);
+  });
+  b.setInsertionPointToStart(conditional.elseBlock());
+  forSums([&](int64_t tile, Value, Value) { tile::ZeroOp::create(b, tile); });
+}
+
+void BF16TileWriter::loadInput(int64_t row, Value k) {
+  Value firstRow = row == 0 ? arguments.firstRow : arguments.lastTileRow;
+  Value column;
+  if (specialization.packedInput) {
+    Value step = arith::DivUIOp::create(b, k, createIndex(b, kOfStep));
+    firstRow = arith::AddIOp::create(
+        b, firstRow, arith::MulIOp::create(b, step, arguments.tileRows));
+    column = createIndex(b, 0);
+  } else {
+    column = arith::AddIOp::create(b, arguments.firstK, k);
+  }
+  tile::LoadOp::create(b, inputTile(row), arguments.input,
+                       ValueRange{firstRow, column}, /*stride=*/Value(),
+                       streamsInput);
+}
+
+void BF16TileWriter::loadWeight(int64_t column, Value k) {
+  const int64_t number = weightTile(column);
+  column *= packing.tile;
+  Value element = arith::AddIOp::create(
+      b, arguments.weightOffset,
+      arith::MulIOp::create(b, k, createIndex(b, packing.panel)));
+  if (int64_t panel = column / packing.panel)
+    element = arith::AddIOp::create(
+        b, element,
+        arith::MulIOp::create(b, arguments.panelStride, createIndex(b, panel)));
+  element =
+      addConstant(b, element, getColumnOffset(packing, column % packing.panel));
+  tile::LoadOp::create(b, number, arguments.weight, element,
+                       createIndex(b, packing.tile * packing.kPack),
+                       streamsWeight);
+}
+
+void BF16TileWriter::write() {
   loadOrZeroSums();
   if (specialization.operandsStay) {
-    Value zero = createIndex(builder, 0);
+    Value zero = createIndex(b, 0);
     for (int64_t row = 0; row < rowTiles; ++row)
       loadInput(row, zero);
     for (int64_t column = 0; column < columnTiles; ++column)
@@ -188,23 +139,25 @@ void TileWriter::write() {
   SmallVector<Value> carried;
   if (prefetches)
     carried.push_back(arguments.prefetchOffset);
-  auto loop = scf::ForOp::create(builder, createIndex(builder, 0), arguments.k,
-                                 createIndex(builder, elements.k()), carried);
+  auto loop = scf::ForOp::create(b, createIndex(b, 0), arguments.k,
+                                 createIndex(b, kOfStep), carried);
   {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
     if (prefetches) {
-      Prefetcher prefetcher(builder, specialization, arguments,
+      Prefetcher prefetcher(b, specialization, arguments,
                             loop.getRegionIterArg(0));
-      writeStep(loop.getInductionVar(), &prefetcher);
-      scf::YieldOp::create(builder, prefetcher.next());
+      writeStep(loop.getInductionVar(), [&](int64_t multiplications) {
+        prefetcher.emit(prefetcher.count() * multiplications /
+                        multiplicationsOfStep());
+      });
+      scf::YieldOp::create(b, prefetcher.next());
     } else {
-      writeStep(loop.getInductionVar(), nullptr);
+      writeStep(loop.getInductionVar(), [](int64_t) {});
     }
   }
   forSums([&](int64_t tile, Value row, Value column) {
-    tile::StoreOp::create(builder, tile, arguments.sums,
-                          ValueRange{row, column},
+    tile::StoreOp::create(b, tile, arguments.sums, ValueRange{row, column},
                           /*stride=*/Value());
   });
 }
@@ -213,18 +166,13 @@ namespace {
 
 class TileEmitter final : public MicroKernelEmitter {
 public:
-  explicit TileEmitter(TileElements elements) : elements(elements) {}
-
   void emitBody(ImplicitLocOpBuilder &builder,
                 const MicroKernelSpecialization &specialization,
                 const MicroKernelArguments &arguments) const override {
-    TileWriter(builder, specialization, arguments, elements).write();
+    BF16TileWriter(builder, specialization, arguments).write();
   }
   void emitInputPacking(LoopBuilder &builder, const Packing &packing,
                         const InputPiece &piece) const override;
-
-private:
-  const TileElements elements;
 };
 
 } // namespace
@@ -249,7 +197,6 @@ void TileEmitter::emitInputPacking(LoopBuilder &b, const Packing &packing,
 }
 
 const MicroKernelEmitter &sandwich::getAMXEmitter() {
-  static const TileEmitter emitter(
-      {.products = tile::Products::BF16, .operandBytes = 2});
+  static const TileEmitter emitter;
   return emitter;
 }

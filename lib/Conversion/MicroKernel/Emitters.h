@@ -40,8 +40,11 @@ const MicroKernelEmitter &getNeonMatrixInt8Emitter();
 /// Quantized weights widened in registers: `widensGroups`.
 const MicroKernelEmitter &getGroupWideningEmitter();
 
-/// AMX.
+/// AMX, bf16.
 const MicroKernelEmitter &getAMXEmitter();
+
+/// AMX, integers.
+const MicroKernelEmitter &getAMXInt8Emitter();
 
 /// NEON with bf16 matrix multiplication.
 const MicroKernelEmitter &getNeonBFMMLAEmitter();

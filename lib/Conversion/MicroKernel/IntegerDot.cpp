@@ -8,6 +8,7 @@
 
 #include "IntegerDot.h"
 
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 #include "sandwich/Dialect/Utils/IntegerRounding.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -116,11 +117,13 @@ public:
         rows(piece.rows), words(VectorType::get({width}, b.getI32Type())) {
     if (layout == RoundedRows::Pairs)
       rows = b.mul(b.div(b.add(piece.rows, 1), 2), 2);
+    if (layout == RoundedRows::Tile)
+      rows = b.index(tile::maxRows);
   }
 
   void write() {
     b.forLoop(b.index(0), b.div(piece.k, piece.group), 1, [&](Value number) {
-      b.forLoop(b.index(0), rows, 1,
+      b.forLoop(b.index(0), layout == RoundedRows::Tile ? piece.rows : rows, 1,
                 [&](Value row) { writeGroup(number, row); });
     });
   }
@@ -181,7 +184,7 @@ Value InputRounding::findLargest(Value row, Value firstK) {
 }
 
 Value InputRounding::rowAt(Value place) {
-  if (layout == RoundedRows::Single)
+  if (layout != RoundedRows::Pairs)
     return place;
   // The last row of an odd number is the second of its pair.
   Value half = b.rem(place, 2);
@@ -199,6 +202,15 @@ void InputRounding::storeNumbers(Value numbers, Value groupPlace, Value place,
   };
   if (layout == RoundedRows::Single) {
     store(numbers, b.add(groupPlace, b.add(b.mul(place, piece.group), k)));
+    return;
+  }
+  if (layout == RoundedRows::Tile) {
+    Value inTile =
+        b.add(b.mul(place, tile::rowBytes), b.rem(k, tile::rowBytes));
+    Value number = b.div(k, tile::rowBytes);
+    store(numbers,
+          b.add(groupPlace,
+                b.add(b.mul(number, tile::maxRows * tile::rowBytes), inTile)));
     return;
   }
   constexpr int64_t operandBytes = 16, halfBytes = operandBytes / 2;

@@ -78,6 +78,9 @@ enum class RoundedRows : uint8_t {
   /// and 2 of both rows, then 1 and 3. Of an odd number of rows the last pair
   /// is the last two, or the only one twice.
   Pairs,
+  /// `[group / 64][16][64]`: tiles of an input, of which as many rows are
+  /// written as there are.
+  Tile,
 };
 
 /// `emitInputPacking` of integers: groups of rows are rounded to int8. From

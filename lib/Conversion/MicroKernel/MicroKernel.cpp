@@ -110,6 +110,8 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
     return getX86DotBF16Emitter();
   case MatrixISA::X86_AMX_BF16:
     return getAMXEmitter();
+  case MatrixISA::X86_AMX_INT8:
+    return getAMXInt8Emitter();
   case MatrixISA::ARM_NEON_DOTPROD:
     return getNeonDotInt8Emitter();
   case MatrixISA::ARM_NEON_I8MM:

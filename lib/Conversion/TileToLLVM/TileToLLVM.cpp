@@ -59,7 +59,7 @@ private:
   }
   void lower(tile::MultiplyOp op) {
     call(op.getProducts() == tile::Products::BF16 ? "llvm.x86.tdpbf16ps"
-                                                  : "llvm.x86.tdpbssd",
+                                                  : "llvm.x86.tdpbsud",
          {tileNumber(op.getSums()), tileNumber(op.getInput()),
           tileNumber(op.getWeight())});
   }

@@ -9,7 +9,7 @@
 // CHECK: tilezero %tmm0
 // CHECK: tileloadd (%{{.*}},%{{.*}}), %tmm4
 // CHECK-NEXT: tileloaddt1 (%{{.*}},%{{.*}}), %tmm6
-// CHECK-NEXT: tdpbssd %tmm6, %tmm4, %tmm0
+// CHECK-NEXT: tdpbsud %tmm6, %tmm4, %tmm0
 // CHECK: tilestored %tmm0, (%{{.*}},%{{.*}})
 // CHECK-NOT: tilerelease
 func.func @multiply(%x: memref<?x64xi8>, %w: memref<?x64xi8>, %y: memref<?x16xi32>, %k: index) {
@@ -19,7 +19,7 @@ func.func @multiply(%x: memref<?x64xi8>, %w: memref<?x64xi8>, %y: memref<?x16xi3
   scf.for %i = %c0 to %k step %c16 {
     tile.load 4, %x[%i, %c0] : memref<?x64xi8>
     tile.load 6, %w[%i, %c0] streaming : memref<?x64xi8>
-    tile.multiply 0, 4, 6 products <i8>
+    tile.multiply 0, 4, 6 products <i8_u8>
   }
   tile.store 0, %y[%c0, %c0] : memref<?x16xi32>
   return

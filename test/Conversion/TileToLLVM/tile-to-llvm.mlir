@@ -12,7 +12,7 @@
 // CHECK: llvm.call_intrinsic "llvm.x86.tileloadd64"(%{{.*}}, %{{.*}}, %{{.*}}) : (i8, !llvm.ptr, i64) -> ()
 // CHECK: llvm.call_intrinsic "llvm.x86.tilezero"
 // CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps"(%{{.*}}, %{{.*}}, %{{.*}}) : (i8, i8, i8) -> ()
-// CHECK: llvm.call_intrinsic "llvm.x86.tdpbssd"
+// CHECK: llvm.call_intrinsic "llvm.x86.tdpbsud"
 // CHECK: llvm.call_intrinsic "llvm.x86.tilestored64"
 // CHECK-NOT: tilerelease
 // CHECK: return
@@ -21,7 +21,7 @@ func.func @micro_kernel(%x: memref<?x2080xbf16>, %w: memref<?xi8>, %y: memref<?x
   tile.load 6, %w[%i] stride %j : memref<?xi8>
   tile.zero 0
   tile.multiply 0, 4, 6 products <bf16>
-  tile.multiply 1, 4, 6 products <i8>
+  tile.multiply 1, 4, 6 products <i8_u8>
   tile.store 0, %y[%i, %j] : memref<?x16xf32>
   return
 }

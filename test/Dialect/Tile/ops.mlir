@@ -13,7 +13,7 @@
 // CHECK-NEXT: tile.load 6, %{{.*}}[%{{.*}}] stride %{{.*}} : memref<?xi8>
 // CHECK-NEXT: tile.load 7, %{{.*}}[%{{.*}}] stride %{{.*}} streaming : memref<?xi8>
 // CHECK-NEXT: tile.multiply 0, 4, 6 products <bf16>
-// CHECK-NEXT: tile.multiply 1, 5, 7 products <i8>
+// CHECK-NEXT: tile.multiply 1, 5, 7 products <i8_u8>
 // CHECK-NEXT: tile.store 0, %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x16xf32>
 // CHECK-NEXT: tile.store 1, %{{.*}}[%{{.*}}] stride %{{.*}} : memref<?xi8>
 func.func @all(%rows: index, %x: memref<?x2080xbf16>, %w: memref<?xi8>, %y: memref<?x16xf32>, %i: index) {
@@ -25,7 +25,7 @@ func.func @all(%rows: index, %x: memref<?x2080xbf16>, %w: memref<?xi8>, %y: memr
   tile.load 6, %w[%i] stride %i : memref<?xi8>
   tile.load 7, %w[%i] stride %i streaming : memref<?xi8>
   tile.multiply 0, 4, 6 products <bf16>
-  tile.multiply 1, 5, 7 products <i8>
+  tile.multiply 1, 5, 7 products <i8_u8>
   tile.store 0, %y[%i, %i] : memref<?x16xf32>
   tile.store 1, %w[%i] stride %i : memref<?xi8>
   return

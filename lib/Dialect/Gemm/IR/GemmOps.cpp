@@ -602,9 +602,10 @@ LogicalResult NestOp::verify() {
         k && *k % group != 0)
       return emitOpError("(C6) k must begin and end at whole groups of ")
              << group << ", not at " << *k;
-  if (getSchedule().getSchedule().packsInput && blockRows * bK > maxPackedInput)
+  if (schedule.packsInput && blockRows * bK > mostPackedInput(kernel.isa))
     return emitOpError("(C6) at most ")
-           << maxPackedInput << " elements of input can be packed; a slice has "
-           << blockRows << " x " << bK;
+           << mostPackedInput(kernel.isa)
+           << " elements of input can be packed; a slice has " << blockRows
+           << " x " << bK;
   return success();
 }

@@ -14,7 +14,7 @@ include "sandwich/Dialect/Tile/IR/TileDialect.td"
 
 def Tile_Products : I32EnumAttr<"Products", "what is multiplied and added up", [
     I32EnumAttrCase<"BF16", 0, "bf16">,
-    I32EnumAttrCase<"I8", 1, "i8">]> {
+    I32EnumAttrCase<"I8U8", 1, "i8_u8">]> {
   let cppNamespace = "::sandwich::tile";
   let genSpecializedAttr = 0;
 }

@@ -86,7 +86,8 @@ def Tile_MultiplyOp : Tile_Op<"multiply"> {
   let description = [{
     `sums[i, j] += sum over k of input[i, k] * weight[k, j]`, for 16 columns j. A
     row of the weight's tile has neighbouring k of each column beside each other,
-    as many as fit four bytes. `bf16` are added up in f32, `i8` (signed) in i32.
+    as many as fit four bytes. `bf16` are added up in f32, products of signed bytes
+    of the input and unsigned ones of the weight, `i8_u8`, in i32.
 
     Constraints: (C1) sums and input are different tiles of 0 to 5; (C2) the
     weight is tile 6 or 7.

@@ -1,0 +1,255 @@
+//===- AMXInt8.cpp - AMX micro-kernels of integers ------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "IntegerDot.h"
+#include "Tiles.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+/// Tiles sum the products of a group exactly, in i32, and are then stored to a
+/// buffer in L1, from where vectors scale them and add them to the sums in f32.
+/// To scale a tile takes as long as to multiply about 128 k, so that it is long
+/// groups that gain. All is rounded as by vectors of integers.
+class IntegerTileWriter final : public TileWriter {
+public:
+  IntegerTileWriter(ImplicitLocOpBuilder &builder,
+                    const MicroKernelSpecialization &specialization,
+                    const MicroKernelArguments &arguments)
+      : TileWriter(builder, specialization, arguments, tile::Products::I8U8),
+        storage(specialization.storage), group(specialization.group) {}
+
+  void write();
+
+private:
+  static constexpr int64_t kOfStep = tile::rowBytes;
+  static constexpr int64_t tileBytes = tile::maxRows * tile::rowBytes;
+
+  /// Group `number` of those that the call is for.
+  void writeGroup(Value number);
+  void multiplyGroup();
+  void scaleGroup(Value isFirst);
+  void loadInput(int64_t row, Value k) override;
+  void loadWeight(int64_t column, Value k) override;
+  /// Prefetches what lies ahead of the numbers of a step, and of a group's
+  /// scales.
+  void prefetchNumbers(Value k);
+  void prefetchScales();
+  /// Prefetches `lines` lines of each panel, `distance` bytes ahead of byte
+  /// `offset` of the group.
+  void prefetchPanels(Value distance, Value offset, int64_t lines);
+
+  /// The bytes from `place` of `buffer` on as a vector of `type`.
+  Value loadBytes(VectorType type, Value buffer, ValueRange place);
+  /// In all lanes the word of row `row` of those `offset` bytes into the group
+  /// of the tile of rows `rowTile`.
+  Value broadcastWord(Type type, int64_t rowTile, int64_t offset, Value row);
+  /// The scales of the columns of tile `column`.
+  Value loadScales(int64_t column);
+
+  const StorageFormat storage;
+  const int64_t group;
+  /// Sums of a group, one tile behind the other.
+  Value groupSums;
+  /// The bytes at which the group's rows of each tile and its numbers of each
+  /// panel begin.
+  SmallVector<Value> rows, panels;
+};
+
+} // namespace
+
+void IntegerTileWriter::write() {
+  auto function = cast<func::FuncOp>(b.getInsertionBlock()->getParentOp());
+  groupSums =
+      b.scratch(function, {rowTiles * columnTiles * tile::maxRows, tileColumns},
+                b.getI32Type());
+  b.forLoop(b.index(0), b.div(arguments.k, group), 1,
+            [&](Value number) { writeGroup(number); });
+}
+
+void IntegerTileWriter::writeGroup(Value number) {
+  Value rowsBefore = b.mul(number, packedGroupLength(group) * tile::maxRows);
+  rows.clear();
+  for (int64_t row = 0; row < rowTiles; ++row)
+    rows.push_back(
+        b.add(row == 0 ? arguments.firstK : arguments.lastTileRow, rowsBefore));
+  Value numbersBefore =
+      b.mul(number, groupBytes(storage, packing.panel, group));
+  panels.clear();
+  const int64_t columns = specialization.kernel.columns;
+  for (int64_t panel = 0; panel < columns / packing.panel; ++panel)
+    panels.push_back(b.add(
+        b.add(arguments.weightOffset, b.mul(arguments.panelStride, panel)),
+        numbersBefore));
+  multiplyGroup();
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number, b.index(0));
+  scaleGroup(isFirst);
+}
+
+void IntegerTileWriter::multiplyGroup() {
+  for (int64_t tile = 0; tile < rowTiles * columnTiles; ++tile)
+    tile::ZeroOp::create(b, tile);
+  b.forLoop(b.index(0), b.index(group), kOfStep, [&](Value k) {
+    writeStep(k, [&](int64_t multiplications) {
+      if (multiplications == multiplicationsOfStep())
+        prefetchNumbers(k);
+    });
+  });
+  for (int64_t tile = 0; tile < rowTiles * columnTiles; ++tile)
+    tile::StoreOp::create(b, tile, groupSums,
+                          ValueRange{b.index(tile * tile::maxRows), b.index(0)},
+                          /*stride=*/Value());
+  prefetchScales();
+}
+
+void IntegerTileWriter::loadInput(int64_t row, Value k) {
+  Value step = b.mul(b.div(k, kOfStep), tileBytes);
+  tile::LoadOp::create(b, inputTile(row), arguments.input,
+                       ValueRange{b.index(0), b.add(rows[row], step)},
+                       b.index(tile::rowBytes), streamsInput);
+}
+
+void IntegerTileWriter::loadWeight(int64_t column, Value k) {
+  const int64_t inPanel = column * tileColumns % packing.panel;
+  Value byte = b.add(panels[column * tileColumns / packing.panel],
+                     b.mul(k, packing.panel));
+  tile::LoadOp::create(b, weightTile(column), arguments.weight,
+                       b.add(byte, inPanel * numbersOfWord),
+                       b.index(packing.panel * numbersOfWord), streamsWeight);
+}
+
+void IntegerTileWriter::prefetchPanels(Value distance, Value offset,
+                                       int64_t lines) {
+  for (Value panel : panels) {
+    Value ahead = b.add(b.add(panel, offset), distance);
+    for (int64_t line = 0; line < lines; ++line)
+      memref::PrefetchOp::create(
+          b, arguments.weight, ValueRange{b.add(ahead, line * cacheLineBytes)},
+          /*isWrite=*/false, localityOf(specialization.prefetchHint),
+          /*isDataCache=*/true);
+  }
+}
+
+void IntegerTileWriter::prefetchNumbers(Value k) {
+  if (specialization.prefetchLines == 0)
+    return;
+  Value distance = b.sub(arguments.prefetchOffset, arguments.weightOffset);
+  for (int64_t round = 0; round < kOfStep / smallestGroup; ++round)
+    prefetchPanels(distance,
+                   b.mul(b.add(k, round * smallestGroup), packing.panel),
+                   specialization.prefetchLines);
+}
+
+void IntegerTileWriter::prefetchScales() {
+  if (specialization.prefetchLines == 0)
+    return;
+  const int64_t scales = scalesOffset(storage, packing.panel, group);
+  const int64_t bytes = groupBytes(storage, packing.panel, group);
+  prefetchPanels(arguments.prefetchStride, b.index(scales),
+                 llvm::divideCeil(bytes - scales, cacheLineBytes));
+}
+
+Value IntegerTileWriter::loadBytes(VectorType type, Value buffer,
+                                   ValueRange place) {
+  const int64_t bytes =
+      type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  Value loaded = vector::LoadOp::create(
+      b, VectorType::get({bytes}, b.getI8Type()), buffer, place);
+  return vector::BitCastOp::create(b, type, loaded);
+}
+
+Value IntegerTileWriter::broadcastWord(Type type, int64_t rowTile,
+                                       int64_t offset, Value row) {
+  Value place = b.add(b.add(rows[rowTile], offset), b.mul(row, wordBytes));
+  Value word = loadBytes(VectorType::get({1}, type), arguments.input,
+                         ValueRange{b.index(0), place});
+  return vector::BroadcastOp::create(
+      b, VectorType::get({tileColumns}, type),
+      vector::ExtractOp::create(b, word, ArrayRef<int64_t>{0}));
+}
+
+Value IntegerTileWriter::loadScales(int64_t column) {
+  const int64_t inPanel = column * tileColumns % packing.panel;
+  const int64_t offset = scalesOffset(storage, packing.panel, group) +
+                         inPanel * bytesOf(storage.scale);
+  Value place = b.add(panels[column * tileColumns / packing.panel], offset);
+  auto type = VectorType::get({tileColumns}, b.getF32Type());
+  if (storage.scale == ScaleFormat::F32)
+    return loadBytes(type, arguments.weight, place);
+  Value halves = loadBytes(VectorType::get({tileColumns}, b.getF16Type()),
+                           arguments.weight, place);
+  return arith::ExtFOp::create(b, type, halves);
+}
+
+void IntegerTileWriter::scaleGroup(Value isFirst) {
+  const int64_t startsOffset = tile::maxRows * group;
+  const int64_t scalesOfRowsOffset = startsOffset + tile::maxRows * wordBytes;
+  auto words = VectorType::get({tileColumns}, b.getI32Type());
+  auto floats = VectorType::get({tileColumns}, b.getF32Type());
+  SmallVector<Value> scales;
+  for (int64_t column = 0; column < columnTiles; ++column)
+    scales.push_back(loadScales(column));
+  // The first sums of a call are those from before, or none.
+  Value none = b.splat(0.0F, tileColumns);
+  Value overwrites = arith::AndIOp::create(
+      b, isFirst,
+      arith::XOrIOp::create(b, arguments.accumulate,
+                            arith::ConstantIntOp::create(b, 1, 1)));
+  b.forLoop(b.index(0), arguments.tileRows, 1, [&](Value row) {
+    for (int64_t rowTile = 0; rowTile < rowTiles; ++rowTile) {
+      Value start = broadcastWord(b.getI32Type(), rowTile, startsOffset, row);
+      Value scaleOfRow =
+          broadcastWord(b.getF32Type(), rowTile, scalesOfRowsOffset, row);
+      Value sumsRow = b.add(
+          b.add(arguments.sumsRow, b.mul(arguments.tileRows, rowTile)), row);
+      for (int64_t column = 0; column < columnTiles; ++column) {
+        const int64_t firstRow = sumTile(rowTile, column) * tile::maxRows;
+        Value sum = vector::LoadOp::create(
+            b, words, groupSums, ValueRange{b.add(row, firstRow), b.index(0)});
+        sum = arith::AddIOp::create(b, sum, start);
+        Value product =
+            b.mulf(arith::SIToFPOp::create(b, floats, sum), scaleOfRow);
+        const Value place[] = {
+            sumsRow, b.add(arguments.sumsColumn, column * tileColumns)};
+        Value before = vector::LoadOp::create(b, floats, arguments.sums, place);
+        before = arith::SelectOp::create(b, overwrites, none, before);
+        vector::StoreOp::create(b, b.fma(product, scales[column], before),
+                                arguments.sums, place);
+      }
+    }
+  });
+}
+
+namespace {
+
+class IntegerTileEmitter final : public MicroKernelEmitter {
+public:
+  void emitBody(ImplicitLocOpBuilder &builder,
+                const MicroKernelSpecialization &specialization,
+                const MicroKernelArguments &arguments) const override {
+    IntegerTileWriter(builder, specialization, arguments).write();
+  }
+  void emitInputPacking(LoopBuilder &builder, const Packing & /*packing*/,
+                        const InputPiece &piece) const override {
+    emitRounding(builder, piece, /*extractedOffset=*/0, RoundedRows::Tile);
+  }
+};
+
+} // namespace
+
+const MicroKernelEmitter &sandwich::getAMXInt8Emitter() {
+  static const IntegerTileEmitter emitter;
+  return emitter;
+}
