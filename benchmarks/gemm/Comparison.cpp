@@ -51,8 +51,8 @@ public:
 private:
   Contest(const MatmulShape &shape, const ScheduleTable &table,
           const ComparisonOptions &options)
-      : shape(shape), table(table), isa(table.front().schedule.microKernel.isa),
-        options(options), operands(shape.n, shape.k, shape.storage) {}
+      : shape(shape), table(table), options(options),
+        operands(shape.n, shape.k, shape.storage) {}
 
   Status packWeights();
   void packIntegers();
@@ -68,7 +68,6 @@ private:
 
   const MatmulShape shape;
   const ScheduleTable table;
-  const MatrixISA isa;
   const ComparisonOptions &options;
   const Operands operands;
   int64_t layers = 1;
@@ -254,8 +253,9 @@ Result<Comparison> Contest::compare(int64_t rows) {
     seconds.push_back(own(ownCount));
     rest();
     reading.push_back(read(readCount));
-    SANDWICH_ASSIGN_OR_RETURN(double peak,
-                              evaluator->measurePeakFlops(shape, isa));
+    SANDWICH_ASSIGN_OR_RETURN(
+        double peak, evaluator->measurePeakFlops(
+                         shape, scheduleFor(table, rows).microKernel.isa));
     peaks.push_back(peak);
     shares.push_back(std::max(reading.back(), flops / peak) / seconds.back());
     readShares.push_back(reading.back() / seconds.back());

@@ -177,10 +177,12 @@ ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
-/// Micro-kernels of `isa` that may widen integers of panels of `packing`,
-/// fewest rows first.
+/// Micro-kernels that may widen numbers of panels of `packing` which are
+/// unpacked for `isa`, fewest rows first. Vectors do it for tiles.
 std::vector<MicroKernel> wideningMicroKernels(MatrixISA isa,
                                               const Packing &packing) {
+  if (isa == MatrixISA::X86_AMX_BF16)
+    isa = MatrixISA::X86_AVX512_BF16;
   std::vector<MicroKernel> kernels;
   const int64_t lanes = registerFileOf(isa).columns;
   for (auto [rows, blocks] : std::vector<std::array<int64_t, 2>>{
@@ -456,10 +458,10 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
     if (hasIntegerTiles(forMany))
       return joinTables(integers,
                         chooseIntegers(shape, forMany, target, threads));
-    if (multipliesIntegers(forMany))
-      return integers;
     if (const auto regrouped = chooseRegroupedTiles(shape, target, threads))
       return joinTables(integers, *regrouped);
+    if (multipliesIntegers(forMany))
+      return integers;
     return joinTables(integers,
                       chooseUnpacking(shape, forMany, packingFor(shape, chosen),
                                       target, threads));

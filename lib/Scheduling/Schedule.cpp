@@ -304,6 +304,10 @@ std::vector<MatrixISA> sandwich::allInstructionsFor(const MatmulShape &shape,
   // One row would fill half of each register.
   if (*chosen == MatrixISA::ARM_NEON_I8MM)
     all.push_back(MatrixISA::ARM_NEON_DOTPROD);
+  // Of few rows vectors widen what is unpacked for tiles.
+  if (*chosen == MatrixISA::X86_AMX_BF16 &&
+      unpacksWeights(*chosen, shape.storage) && !shape.deterministic)
+    all.push_back(MatrixISA::X86_AVX512_BF16);
   if (multipliesIntegers(*chosen) && gainsByIntegerTiles(shape) &&
       std::ranges::count(target.matrixISAs, MatrixISA::X86_AMX_INT8)) {
     all.push_back(MatrixISA::X86_AMX_INT8);
@@ -373,7 +377,7 @@ Status sandwich::verifyRegrouping(const Schedule &schedule,
   return {};
 }
 
-/// Whether there are micro-kernels that widen integers for `isa`.
+/// Whether there are micro-kernels that widen numbers for `isa`.
 static bool hasGroupWidening(MatrixISA isa) {
   return isa == MatrixISA::X86_AVX2_F32 || isa == MatrixISA::X86_AVX512_F32 ||
          isa == MatrixISA::X86_AVX512_BF16 || isa == MatrixISA::ARM_NEON_F32;
@@ -383,9 +387,9 @@ bool sandwich::widensGroups(const Schedule &schedule,
                             const MatmulShape &shape) {
   const MicroKernel &kernel = schedule.microKernel;
   const StorageFormat &storage = shape.storage;
-  if (!unpacksWeights(kernel.isa, storage) || !storage.hasIntegers() ||
-      !hasGroupWidening(kernel.isa) || shape.deterministic ||
-      schedule.packsInput || schedule.slice[0] > kernel.rows ||
+  if (!unpacksWeights(kernel.isa, storage) || !hasGroupWidening(kernel.isa) ||
+      shape.deterministic || schedule.packsInput ||
+      schedule.slice[0] > kernel.rows ||
       kernel.columns % packingFor(shape, kernel.isa).panel != 0)
     return false;
   const int64_t group = storage.groupOf(shape.k);
@@ -403,8 +407,11 @@ bool sandwich::widensGroups(const Schedule &schedule,
   const int64_t digits =
       multipliesBF16(kernel.isa) && storage.number == NumberFormat::Int8 ? 2
                                                                          : 1;
-  // NEON's shuffles have their orders in registers.
-  const int64_t others = isNeon(kernel.isa)                       ? 9
+  // NEON's shuffles have their orders in registers, and what makes bf16 of
+  // E4M3 its masks.
+  const bool makesBF16 =
+      multipliesBF16(kernel.isa) && storage.number == NumberFormat::FP8;
+  const int64_t others = isNeon(kernel.isa) || makesBF16          ? 9
                          : storage.offset == GroupOffset::Minimum ? 7
                                                                   : 4;
   // Sums of more rows take more addresses than there are registers for, and

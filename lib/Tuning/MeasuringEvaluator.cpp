@@ -505,9 +505,18 @@ static double sliceFlops(const Schedule &schedule, unsigned threads) {
 
 Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &given,
                                                     MatrixISA isa) {
-  if (multipliesIntegers(isa))
+  const bool integerTiles = hasIntegerTiles(isa);
+  if (multipliesIntegers(isa) && !integerTiles)
     return measureFlopsInCache(given, isa);
-  const MatmulShape shape = asMultiplied(given, isa);
+  MatmulShape shape = asMultiplied(given, isa);
+  // So many columns that rounding their input takes little.
+  constexpr int64_t columnsOfTiles = 8192, kOfTiles = 2048;
+  if (integerTiles) {
+    shape = {.n = columnsOfTiles, .k = kOfTiles, .roundsInput = true};
+    shape.storage = {.number = NumberFormat::Int8,
+                     .groupSize = 0,
+                     .scale = ScaleFormat::F32};
+  }
   // The most sums hide the latency best.
   Packing packing = packingFor(shape, isa);
   std::vector<MicroKernel> kernels = tallestKernels(shape, isa);
@@ -515,10 +524,14 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &given,
     return kernel.rows * kernel.columns;
   };
   const MicroKernel &kernel = *std::ranges::max_element(kernels, {}, sums);
-  constexpr int64_t k = 1 << 14;
-  Schedule schedule{
-      .microKernel = kernel,
-      .slice = {kernel.rows, std::max(kernel.columns, packing.panel), k}};
+  const int64_t k = integerTiles ? shape.k : 1 << 14;
+  Schedule schedule{.microKernel = kernel,
+                    .slice = {kernel.rows,
+                              integerTiles
+                                  ? shape.n
+                                  : std::max(kernel.columns, packing.panel),
+                              k},
+                    .packsInput = integerTiles};
   const MatmulProgram program = repeatedProgram(shape, schedule);
   SANDWICH_ASSIGN_OR_RETURN(MatmulCode code,
                             library->preparePeak(program, schedule));

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -65,8 +66,9 @@ struct Part {
   /// have.
   std::vector<MicroKernelSpecialization> kernels() const {
     const bool packed = multipliesIntegers(isa);
+    const int64_t step = hasTiles(isa) ? registerFileOf(isa).rows : 1;
     std::vector<MicroKernelSpecialization> result;
-    for (int64_t rows = 1; rows <= mostRows(); ++rows)
+    for (int64_t rows = step; rows <= mostRows(); rows += step)
       result.push_back({.kernel = {isa, rows, columns},
                         .inputStride = packed ? 0 : 7 * group,
                         .packing = integerPacking(panel),
@@ -90,7 +92,9 @@ constexpr StoredGroup storedGroups[] = {
     {"int4-g32-f32-minimum", 32},  {"int8-g16-f32", 16},
     {"int4-g48-f16-minimum", 48},  {"int8-g64-f16-minimum", 64},
     {"int4-g80-f16", 80},          {"int4-row-f32", 112},
-    {"int8-row-f32-minimum", 288},
+    {"int8-row-f32-minimum", 288}, {"int8-g64-f16", 64},
+    {"int8-row-f32", 320},         {"fp8-row-f32", 96},
+    {"fp8-g32-f16", 32},
 };
 
 std::vector<Part> parts() {
@@ -109,7 +113,10 @@ std::vector<Part> parts() {
           if (const Part part{isa, columns, panel, storage, group};
               (multipliesIntegers(isa) ? isOnMenu : part.widens(1)) &&
               reads({isa, 1, columns}, integerPacking(panel), part.format()) &&
-              (isUsual || group == 32))
+              (isUsual || group == 32 || (hasTiles(isa) && group == 64)) &&
+              (!hasIntegerTiles(isa) ||
+               (multiplies(isa, part.format()) && part.format().bits() == 8 &&
+                group % kOfIntegerTiles == 0)))
             result.push_back(part);
       }
   }
@@ -122,6 +129,8 @@ class IntegerMicroKernels : public testing::TestWithParam<Part> {};
 /// takes are multiplied in it.
 TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
   const Part &part = GetParam();
+  if (hasTiles(part.isa))
+    GTEST_SKIP() << "sums of a group are in memory";
   std::vector<MicroKernelSpecialization> kernels = part.kernels();
   ASSERT_FALSE(kernels.empty());
   auto program = MicroKernelProgram::compile(kernels, targetOf(part.isa));
@@ -172,21 +181,30 @@ class Operands {
 public:
   static constexpr int64_t skippedRows = 1, skippedColumns = 3;
 
+  /// Tiles have `tileRows` rows each.
   Operands(const MicroKernelSpecialization &kernel, int64_t groups,
-           bool accumulate, std::mt19937 &random, bool exact = true)
-      : kernelOf(&kernel), format(kernel.storage), panel(kernel.packing->panel),
-        rows(kernel.kernel.rows), columns(kernel.kernel.columns),
-        group(kernel.group), groups(groups), accumulate(accumulate),
-        panelBytes((groups + 1) * bytesOfGroup()), sumsStride(columns + 5),
-        exact(exact), random(random) {
+           bool accumulate, std::mt19937 &random, bool exact = true,
+           int64_t tileRows = 0)
+      : kernelOf(&kernel), tileRows(tileRows), format(kernel.storage),
+        panel(kernel.packing->panel),
+        rows(tileRows ? kernel.kernel.rows / rowsOfTile * tileRows
+                      : kernel.kernel.rows),
+        columns(kernel.kernel.columns), group(kernel.group), groups(groups),
+        accumulate(accumulate), panelBytes((groups + 1) * bytesOfGroup()),
+        sumsStride(columns + 5), exact(exact), random(random) {
     for (int64_t i = 0; i < rows * k(); ++i)
       input.push_back(static_cast<int8_t>(
           i % group == group / 3 ? 127 - 254 * draw(0, 1) : draw(-7, 7)));
     // What is not rounded has no scale.
     for (int64_t i = 0; i < rows * groups; ++i)
       inputScales.push_back(isPacked() ? drawScale() : 1);
+    // Four exponents of floats, subnormal numbers and the largest among them.
+    const int lowest = 32 * draw(0, 3);
     for (int64_t i = 0; i < columns * k(); ++i)
-      weight.push_back(static_cast<uint8_t>(draw(0, (1 << format.bits()) - 1)));
+      weight.push_back(
+          static_cast<uint8_t>(format.number == NumberFormat::FP8
+                                   ? lowest + draw(0, 31) + 128 * draw(0, 1)
+                                   : draw(0, (1 << format.bits()) - 1)));
     for (int64_t i = 0; i < columns * groups; ++i) {
       weightScales.push_back(drawScale() * (draw(0, 1) != 0 ? 1 : -1));
       minima.push_back(hasMinima() ? drawScale() * draw(-8, 8) : 0);
@@ -202,6 +220,7 @@ public:
       : Operands(all) {
     assert(kernel.kernel.columns == columns && firstRow + rows <= all.rows);
     kernelOf = &kernel;
+    tileRows = 0;
     rows = kernel.kernel.rows;
     auto keep = [&](auto &values, int64_t stride, int64_t count) {
       values.erase(values.begin(), values.begin() + firstRow * stride);
@@ -215,7 +234,7 @@ public:
   int64_t inputBytes() const {
     if (!isPacked())
       return (rows + 1) * kernel().inputStride * elementBytes();
-    return (groups + 1) * inputGroupBytes();
+    return tiles() * tileBytes();
   }
   int64_t weightBytes() const { return columns / panel * panelBytes; }
   int64_t sumsBytes() const { return std::ssize(sums) * 4; }
@@ -241,8 +260,17 @@ public:
     call.sumsColumn = skippedColumns;
     call.sumsStride = sumsStride;
     call.accumulate = accumulate;
+    if (tileRows) {
+      call.tileRows = tileRows;
+      call.lastTileRow = call.firstK + (tiles() - 1) * tileBytes();
+    }
     for (int64_t number = 0; number < groups; ++number) {
-      if (isPacked())
+      if (tileRows)
+        for (int64_t tile = 0; tile < tiles(); ++tile)
+          writeTile(memory + call.input + tile * tileBytes() +
+                        (number + 1) * inputGroupBytes(),
+                    tile, number);
+      else if (isPacked())
         writeInput(memory + call.input + (number + 1) * inputGroupBytes(),
                    number);
       else
@@ -265,8 +293,7 @@ public:
         double sum = 0;
         for (int64_t i = 0; i < k(); ++i) {
           const int64_t number = i / group;
-          const double stored = weight[column * k() + i] -
-                                (hasMinima() ? 0 : format.storedZero());
+          const double stored = valueOf(weight[column * k() + i]);
           const double value = stored * weightScales[column * groups + number] +
                                minima[column * groups + number];
           sum +=
@@ -282,7 +309,10 @@ public:
   const MicroKernelSpecialization &kernel() const { return *kernelOf; }
 
 private:
+  static constexpr int64_t rowsOfTile = 16;
+
   const MicroKernelSpecialization *kernelOf;
+  int64_t tileRows;
 
   static int64_t aligned(int64_t bytes) { return roundUp(bytes, int64_t(64)); }
   int draw(int least, int most) {
@@ -293,6 +323,16 @@ private:
     if (!exact)
       return std::uniform_real_distribution<float>(0.1F, 3.0F)(random);
     return static_cast<float>(draw(1, 3)) / static_cast<float>(1 << draw(0, 2));
+  }
+  /// What a stored number stands for, but for its scale and minimum.
+  double valueOf(uint8_t number) const {
+    if (format.number != NumberFormat::FP8)
+      return number - (hasMinima() ? 0 : format.storedZero());
+    const int exponent = number / 8 % 16, mantissa = number % 8;
+    const double magnitude = exponent == 0
+                                 ? std::ldexp(mantissa, -9)
+                                 : std::ldexp(8 + mantissa, exponent - 10);
+    return number < 128 ? magnitude : -magnitude;
   }
   bool pairsRows() const {
     return kernelOf->kernel.isa == MatrixISA::ARM_NEON_I8MM;
@@ -313,8 +353,10 @@ private:
   bool hasMinima() const { return format.offset == GroupOffset::Minimum; }
   int64_t k() const { return groups * group; }
   int64_t bytesOfGroup() const { return groupBytes(format, panel, group); }
+  int64_t tiles() const { return tileRows ? rows / tileRows : 1; }
+  int64_t tileBytes() const { return (groups + 1) * inputGroupBytes(); }
   int64_t rowsInMemory() const {
-    return packedRows(kernelOf->kernel.isa, rows);
+    return tileRows ? rowsOfTile : packedRows(kernelOf->kernel.isa, rows);
   }
   int64_t inputGroupBytes() const {
     return rowsInMemory() * packedGroupLength(group);
@@ -328,6 +370,23 @@ private:
       put(place, value);
     else
       put(place, static_cast<_Float16>(value));
+  }
+
+  /// [k / 64][16][64], of as many rows as there are.
+  void writeTile(unsigned char *to, int64_t tile, int64_t number) const {
+    for (int64_t inTile = 0; inTile < tileRows; ++inTile) {
+      const int64_t row = tile * tileRows + inTile;
+      const int8_t *from = input.data() + row * k() + number * group;
+      int32_t sum = 0;
+      for (int64_t i = 0; i < group; ++i) {
+        to[i / 64 * 64 * rowsOfTile + inTile * 64 + i % 64] =
+            static_cast<unsigned char>(from[i]);
+        sum += from[i];
+      }
+      unsigned char *start = to + rowsOfTile * group + inTile * 4;
+      put(start, static_cast<int32_t>(-zero() * sum));
+      put(start + rowsOfTile * 4, inputScales[row * groups + number]);
+    }
   }
 
   void writeInput(unsigned char *to, int64_t number) const {
@@ -445,21 +504,27 @@ std::vector<std::vector<float>> run(MicroKernelProgram &program,
 
 TEST_P(IntegerMicroKernels, GiveTheSumsOfAPlainLoop) {
   const Part &part = GetParam();
-  const Target target = targetOf(part.isa);
+  const Target target = targetToRun(part.isa);
   if (std::string reason = whyNotRun(target); !reason.empty())
     GTEST_SKIP() << reason;
   std::vector<MicroKernelSpecialization> kernels = part.kernels();
-  auto program = MicroKernelProgram::compile(kernels, target);
+  auto program =
+      MicroKernelProgram::compile(kernels, target, emulates(part.isa));
   ASSERT_TRUE(program) << program.error().message;
   std::mt19937 random(static_cast<unsigned>(part.group));
   std::vector<Operands> operands;
   std::vector<MicroKernelCall> calls;
+  const std::vector<int64_t> heights = hasTiles(part.isa)
+                                           ? std::vector<int64_t>{1, 7, 15, 16}
+                                           : std::vector<int64_t>{0};
   for (size_t i = 0; i < kernels.size(); ++i)
     for (int64_t groups : {0, 1, 2, 5})
-      for (bool accumulate : {false, true}) {
-        operands.emplace_back(kernels[i], groups, accumulate, random);
-        calls.push_back({.kernel = static_cast<int64_t>(i)});
-      }
+      for (bool accumulate : {false, true})
+        for (int64_t tileRows : heights) {
+          operands.emplace_back(kernels[i], groups, accumulate, random,
+                                /*exact=*/true, tileRows);
+          calls.push_back({.kernel = static_cast<int64_t>(i)});
+        }
   const std::vector<std::vector<float>> results =
       run(**program, operands, calls);
   for (size_t i = 0; i < calls.size(); ++i)
@@ -521,6 +586,52 @@ TEST(IntegerMatrixMicroKernels, GiveTheBitsOfDotProducts) {
                   bitsOf(results[row], 0))
             << "row " << row << " of " << rows;
   }
+}
+
+/// A row's result has the same bits whether vectors multiply it alone or tiles
+/// beside others.
+TEST(IntegerTileMicroKernels, GiveTheBitsOfVectors) {
+  constexpr int64_t columns = 32, tileRows = 11, groups = 3, group = 128;
+  const Target target = targetToRun(MatrixISA::X86_AMX_INT8);
+  if (std::string reason = whyNotRun(target); !reason.empty())
+    GTEST_SKIP() << reason;
+  auto kernelOf = [&](MatrixISA isa, int64_t rows) {
+    return MicroKernelSpecialization{.kernel = {isa, rows, columns},
+                                     .packing = integerPacking(columns),
+                                     .storage =
+                                         *StorageFormat::parse("int8-g128-f16"),
+                                     .group = group,
+                                     .packedInput = true};
+  };
+  const std::vector<MicroKernelSpecialization> kernels = {
+      kernelOf(MatrixISA::X86_AVX2_INT8, 1),
+      kernelOf(MatrixISA::X86_AMX_INT8, 32)};
+  auto program = MicroKernelProgram::compile(kernels, target,
+                                             emulates(MatrixISA::X86_AMX_INT8));
+  ASSERT_TRUE(program) << program.error().message;
+  std::mt19937 random(1);
+  const Operands all(kernels.back(), groups, /*accumulate=*/true, random,
+                     /*exact=*/false, tileRows);
+  // AVX2 wants the sign that tiles do not, as the starts of sums tell.
+  std::vector<Operands> operands = {all};
+  std::vector<MicroKernelCall> calls = {{.kernel = 1}};
+  for (int64_t row = 0; row < 2 * tileRows; ++row) {
+    operands.emplace_back(all, kernels.front(), row);
+    calls.push_back({.kernel = 0});
+  }
+  const std::vector<std::vector<float>> results =
+      run(**program, operands, calls);
+  constexpr int64_t stride = columns + 5;
+  for (int64_t row = 0; row < 2 * tileRows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      auto bitsOf = [&](const std::vector<float> &sums, int64_t inSums) {
+        return std::bit_cast<uint32_t>(
+            sums[(Operands::skippedRows + inSums) * stride +
+                 Operands::skippedColumns + column]);
+      };
+      EXPECT_EQ(bitsOf(results[0], row), bitsOf(results[1 + row], 0))
+          << "row " << row << ", column " << column;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, IntegerMicroKernels,

@@ -125,7 +125,7 @@ std::string sandwich::test::programAttribute(int64_t threads,
 }
 
 bool sandwich::test::emulates(MatrixISA isa) {
-  return isa == MatrixISA::X86_AMX_BF16 && !hostRuns("x86-64-amx");
+  return hasTiles(isa) && !hostRuns("x86-64-amx");
 }
 
 Target sandwich::test::targetOf(MatrixISA isa) {

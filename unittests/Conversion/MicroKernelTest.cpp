@@ -92,6 +92,8 @@ std::vector<std::string_view> multiplicationsOf(MatrixISA isa) {
     return {"usmmla", "smmla"};
   case MatrixISA::X86_AMX_BF16:
     return {"tdpbf16ps"};
+  case MatrixISA::X86_AMX_INT8:
+    return {"tdpbsud"};
   case MatrixISA::ARM_NEON_F32:
     return {"fmla"};
   case MatrixISA::ARM_SVE_F32:

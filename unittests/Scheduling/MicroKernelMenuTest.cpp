@@ -222,9 +222,19 @@ TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {
   EXPECT_EQ(isasFor("x86-64-avx512-bf16"), std::set{X86_AVX512_VNNI});
   shape.deterministic = true;
   EXPECT_EQ(isasFor("x86-64-amx"), std::set{X86_AVX512_VNNI});
+  // Tiles of integers, which give the same bits, gain where groups are long.
+  shape.storage = *StorageFormat::parse("int8-g128-f16");
+  EXPECT_EQ(isasFor("x86-64-amx"), (std::set{X86_AVX512_VNNI, X86_AMX_INT8}));
+  EXPECT_EQ(isasFor("x86-64-avx512-bf16"), std::set{X86_AVX512_VNNI});
+  for (const char *format : {"int8-g32-f16", "int8-g80-f16", "int8-g64-f16",
+                             "int8-g128-f16-minimum", "int4-g128-f16"}) {
+    shape.storage = *StorageFormat::parse(format);
+    EXPECT_EQ(isasFor("x86-64-amx"), std::set{X86_AVX512_VNNI}) << format;
+  }
+  shape.storage = *StorageFormat::parseOption("int4");
   shape.deterministic = false;
   shape.roundsInput = false;
-  EXPECT_EQ(isasFor("x86-64-amx"), std::set{X86_AMX_BF16});
+  EXPECT_EQ(isasFor("x86-64-amx"), (std::set{X86_AVX512_BF16, X86_AMX_BF16}));
   // Sums of groups take registers, too.
   EXPECT_TRUE(verify(MicroKernel{X86_AVX512_VNNI, 6, 32}));
   EXPECT_FALSE(verify(MicroKernel{X86_AVX512_VNNI, 7, 32}));

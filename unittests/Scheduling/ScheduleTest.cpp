@@ -332,13 +332,14 @@ TEST(Schedule, UntunedFloatsWidenIntegersOfFewRows) {
   const auto shapeOf = [](const char *storage) -> MatmulShape {
     return {.n = 2048, .k = 2048, .storage = *StorageFormat::parse(storage)};
   };
-  for (const char *target : {"x86-64-avx512", "x86-64-avx512-bf16"}) {
+  for (const char *target :
+       {"x86-64-avx512", "x86-64-avx512-bf16", "x86-64-amx"}) {
     EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16"), target), 16) << target;
     EXPECT_EQ(rowsWidened(shapeOf("int8-g32-f16"), target), 8) << target;
     EXPECT_EQ(rowsWidened(shapeOf("int8-row-f32"), target), 8) << target;
     EXPECT_EQ(rowsWidened(shapeOf("int8-row-f32-minimum"), target), 0)
         << target;
-    EXPECT_EQ(rowsWidened(shapeOf("fp8-row-f32"), target), 0) << target;
+    EXPECT_EQ(rowsWidened(shapeOf("fp8-row-f32"), target), 8) << target;
   }
   EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16"), "x86-64-avx2"), 4);
   EXPECT_EQ(rowsWidened(shapeOf("int4-g32-f16-minimum"), "x86-64-avx2"), 2);
@@ -427,8 +428,9 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
                                       {2, X86_AVX512_VNNI},
                                       {6, X86_AVX512_VNNI},
                                       {16, X86_AVX512_VNNI},
-                                      {32, X86_AMX_BF16},
-                                      {INT64_MAX, X86_AMX_BF16}}));
+                                      {32, X86_AMX_INT8},
+                                      {64, X86_AMX_INT8},
+                                      {INT64_MAX, X86_AMX_INT8}}));
   integers.deterministic = true;
   EXPECT_EQ(instructions(), onlyIntegers);
   integers.deterministic = false;

@@ -283,8 +283,8 @@ TEST(StrategiesForEachTarget, ChooseWhatCanRunQuantizedWeights) {
       {"x86-64-avx512-vnni", true, {X86_AVX512_VNNI}},
       {"x86-64-avx512-vnni", false, {X86_AVX512_F32}},
       {"x86-64-avx512-bf16", false, {X86_AVX512_BF16}},
-      {"x86-64-amx", true, {X86_AVX512_VNNI, X86_AMX_BF16}},
-      {"x86-64-amx", false, {X86_AMX_BF16}},
+      {"x86-64-amx", true, {X86_AVX512_VNNI, X86_AMX_BF16, X86_AMX_INT8}},
+      {"x86-64-amx", false, {X86_AVX512_BF16, X86_AMX_BF16}},
       {"aarch64-neon-dotprod", true, {ARM_NEON_DOTPROD}},
       {"aarch64-neon-i8mm", true, {ARM_NEON_I8MM, ARM_NEON_DOTPROD}},
       {"aarch64-neon", true, {ARM_NEON_F32}}};

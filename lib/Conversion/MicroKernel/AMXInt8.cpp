@@ -36,10 +36,17 @@ private:
   static constexpr int64_t kOfStep = tile::rowBytes;
   static constexpr int64_t tileBytes = tile::maxRows * tile::rowBytes;
 
-  /// Group `number` of those that the call is for.
-  void writeGroup(Value number);
+  /// Sets where group `number` of those that the call is for lies.
+  void setPlaces(Value number);
   void multiplyGroup();
-  void scaleGroup(Value isFirst);
+  void scaleGroup();
+  /// Sets the sums to zero, where the call does not add to them.
+  void beginSums();
+  /// The row of the sums that row `row` of the tile of rows `rowTile` has.
+  Value sumsRow(int64_t rowTile, Value row);
+  Value sumsColumn(int64_t column) {
+    return b.add(arguments.sumsColumn, column * tileColumns);
+  }
   void loadInput(int64_t row, Value k) override;
   void loadWeight(int64_t column, Value k) override;
   /// Prefetches what lies ahead of the numbers of a step, and of a group's
@@ -74,11 +81,22 @@ void IntegerTileWriter::write() {
   groupSums =
       b.scratch(function, {rowTiles * columnTiles * tile::maxRows, tileColumns},
                 b.getI32Type());
-  b.forLoop(b.index(0), b.div(arguments.k, group), 1,
-            [&](Value number) { writeGroup(number); });
+  beginSums();
+  if (specialization.operandsStay) {
+    setPlaces(b.index(0));
+    for (int64_t row = 0; row < rowTiles; ++row)
+      loadInput(row, b.index(0));
+    for (int64_t column = 0; column < columnTiles; ++column)
+      loadWeight(column, b.index(0));
+  }
+  b.forLoop(b.index(0), b.div(arguments.k, group), 1, [&](Value number) {
+    setPlaces(number);
+    multiplyGroup();
+    scaleGroup();
+  });
 }
 
-void IntegerTileWriter::writeGroup(Value number) {
+void IntegerTileWriter::setPlaces(Value number) {
   Value rowsBefore = b.mul(number, packedGroupLength(group) * tile::maxRows);
   rows.clear();
   for (int64_t row = 0; row < rowTiles; ++row)
@@ -92,10 +110,6 @@ void IntegerTileWriter::writeGroup(Value number) {
     panels.push_back(b.add(
         b.add(arguments.weightOffset, b.mul(arguments.panelStride, panel)),
         numbersBefore));
-  multiplyGroup();
-  Value isFirst =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number, b.index(0));
-  scaleGroup(isFirst);
 }
 
 void IntegerTileWriter::multiplyGroup() {
@@ -193,7 +207,27 @@ Value IntegerTileWriter::loadScales(int64_t column) {
   return arith::ExtFOp::create(b, type, halves);
 }
 
-void IntegerTileWriter::scaleGroup(Value isFirst) {
+Value IntegerTileWriter::sumsRow(int64_t rowTile, Value row) {
+  return b.add(b.add(arguments.sumsRow, b.mul(arguments.tileRows, rowTile)),
+               row);
+}
+
+void IntegerTileWriter::beginSums() {
+  Value none = b.splat(0.0F, tileColumns);
+  Value begins = arith::XOrIOp::create(b, arguments.accumulate,
+                                       arith::ConstantIntOp::create(b, 1, 1));
+  b.ifThen(begins, [&] {
+    b.forLoop(b.index(0), arguments.tileRows, 1, [&](Value row) {
+      for (int64_t rowTile = 0; rowTile < rowTiles; ++rowTile)
+        for (int64_t column = 0; column < columnTiles; ++column)
+          vector::StoreOp::create(
+              b, none, arguments.sums,
+              ValueRange{sumsRow(rowTile, row), sumsColumn(column)});
+    });
+  });
+}
+
+void IntegerTileWriter::scaleGroup() {
   const int64_t startsOffset = tile::maxRows * group;
   const int64_t scalesOfRowsOffset = startsOffset + tile::maxRows * wordBytes;
   auto words = VectorType::get({tileColumns}, b.getI32Type());
@@ -201,19 +235,11 @@ void IntegerTileWriter::scaleGroup(Value isFirst) {
   SmallVector<Value> scales;
   for (int64_t column = 0; column < columnTiles; ++column)
     scales.push_back(loadScales(column));
-  // The first sums of a call are those from before, or none.
-  Value none = b.splat(0.0F, tileColumns);
-  Value overwrites = arith::AndIOp::create(
-      b, isFirst,
-      arith::XOrIOp::create(b, arguments.accumulate,
-                            arith::ConstantIntOp::create(b, 1, 1)));
   b.forLoop(b.index(0), arguments.tileRows, 1, [&](Value row) {
     for (int64_t rowTile = 0; rowTile < rowTiles; ++rowTile) {
       Value start = broadcastWord(b.getI32Type(), rowTile, startsOffset, row);
       Value scaleOfRow =
           broadcastWord(b.getF32Type(), rowTile, scalesOfRowsOffset, row);
-      Value sumsRow = b.add(
-          b.add(arguments.sumsRow, b.mul(arguments.tileRows, rowTile)), row);
       for (int64_t column = 0; column < columnTiles; ++column) {
         const int64_t firstRow = sumTile(rowTile, column) * tile::maxRows;
         Value sum = vector::LoadOp::create(
@@ -221,10 +247,8 @@ void IntegerTileWriter::scaleGroup(Value isFirst) {
         sum = arith::AddIOp::create(b, sum, start);
         Value product =
             b.mulf(arith::SIToFPOp::create(b, floats, sum), scaleOfRow);
-        const Value place[] = {
-            sumsRow, b.add(arguments.sumsColumn, column * tileColumns)};
+        const Value place[] = {sumsRow(rowTile, row), sumsColumn(column)};
         Value before = vector::LoadOp::create(b, floats, arguments.sums, place);
-        before = arith::SelectOp::create(b, overwrites, none, before);
         vector::StoreOp::create(b, b.fma(product, scales[column], before),
                                 arguments.sums, place);
       }

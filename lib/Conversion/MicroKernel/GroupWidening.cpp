@@ -8,6 +8,8 @@
 
 #include "Groups.h"
 
+#include "sandwich/Dialect/Utils/Float8.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
@@ -16,7 +18,7 @@ using namespace sandwich;
 
 namespace {
 
-/// Integers of a weight become floats in registers, exactly, and are multiplied
+/// Numbers of a weight become floats in registers, exactly, and are multiplied
 /// with an input of floats in rows: what a slice of few rows would read but
 /// once is not unpacked to memory.
 class WideningWriter : public GroupsWriter {
@@ -38,6 +40,7 @@ protected:
   }
 
   bool hasBytes() const { return storage.number == NumberFormat::Int8; }
+  bool hasFloat8() const { return storage.number == NumberFormat::FP8; }
   Type inputElement() const {
     return specialization.inputType(builder.getContext());
   }
@@ -72,12 +75,15 @@ private:
 
   /// Whether numbers are looked up in a register of 16 floats.
   bool looksUp() const {
-    return kernel.isa == MatrixISA::X86_AVX512_F32 && !hasBytes();
+    return kernel.isa == MatrixISA::X86_AVX512_F32 &&
+           storage.number == NumberFormat::Int4;
   }
 };
 
 /// bf16 on AVX-512, a part for each two numbers of a quad, its even and its odd
-/// ones, which `vpermw` looks up. A number of 8 bits has two digits of four.
+/// ones, which `vpermw` looks up. An integer of 8 bits has two digits of four.
+/// Of E4M3 only subnormal numbers are looked up; others have the exponent and
+/// mantissa of bf16, but for the exponent's bias.
 class PairWideningWriter final : public WideningWriter {
 public:
   using WideningWriter::WideningWriter;
@@ -88,6 +94,18 @@ private:
   Value loadQuad(Value rows, int64_t row, int64_t number,
                  int64_t part) override;
   Value extract(const Line &line, int64_t part, int64_t digit) override;
+  Value extractFloat8(const Line &line, int64_t part);
+  /// A register of bf16, `valueOf` each of its numbers.
+  Value createTable(llvm::function_ref<float(int64_t)> valueOf);
+  /// What `table` has at the place that the lowest five bits of each half word
+  /// of `words` say.
+  Value lookUp(Value table, Value words);
+  VectorType pairsType() const {
+    return VectorType::get({2 * lanes}, builder.getBF16Type());
+  }
+  VectorType halvesType() const {
+    return VectorType::get({2 * lanes}, builder.getI16Type());
+  }
   Value multiply(Value sum, Value input, Value weight) override {
     return x86vector::DotBF16Op::create(builder, sumType, sum, input, weight);
   }
@@ -138,7 +156,7 @@ Value WideningWriter::shiftDown(const Line &line, int64_t bits) {
 //===----------------------------------------------------------------------===//
 
 Value FloatWideningWriter::prepare(Value bytes) {
-  if (looksUp())
+  if (looksUp() || hasFloat8())
     return bytes;
   // Two's complement.
   return arith::XOrIOp::create(builder, bytes,
@@ -156,6 +174,12 @@ Value FloatWideningWriter::extract(const Line &line, int64_t part,
     // The lowest four bits of a word say which.
     return call(sumType, "llvm.x86.avx512.permvar.sf.512",
                 {table, shiftDown(line, 8 * part)});
+  }
+  if (hasFloat8()) {
+    LoopBuilder floats(builder.getLoc(), builder);
+    return extendFloat8(
+        floats, vector::BitCastOp::create(builder, wordsType, line.bytes),
+        8 * part);
   }
   // The number becomes the highest bits of its word, so that the sign is there.
   Value words;
@@ -179,7 +203,7 @@ Value FloatWideningWriter::extract(const Line &line, int64_t part,
 
 Value FloatWideningWriter::scaleGroupSum(Value sum,
                                          const RowScales & /*rows*/) {
-  if (looksUp())
+  if (looksUp() || hasFloat8())
     return sum;
   // Numbers were the highest bits of 32. Exact, but for sums that were infinite
   // before: of inputs beyond 1e27.
@@ -208,32 +232,68 @@ Value PairWideningWriter::loadQuad(Value rows, int64_t row, int64_t number,
       builder, VectorType::get({2 * lanes}, builder.getBF16Type()), all);
 }
 
-Value PairWideningWriter::extract(const Line &line, int64_t part,
-                                  int64_t digit) {
-  // The highest digit has the sign.
-  const bool isHighest = digit == digits() - 1;
-  const int64_t unit = digit == 0 ? 1 : 16;
+Value PairWideningWriter::createTable(function_ref<float(int64_t)> valueOf) {
   SmallVector<APFloat> values;
   for (int64_t i = 0; i < 2 * lanes; ++i) {
-    const int64_t value =
-        i % 16 * unit - (isHighest ? storage.storedZero() : 0);
-    APFloat exact(static_cast<float>(value));
+    APFloat exact(valueOf(i));
     bool losesInfo = false;
     exact.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &losesInfo);
     values.push_back(exact);
   }
-  auto pairsType = VectorType::get({2 * lanes}, builder.getBF16Type());
-  auto halvesType = VectorType::get({2 * lanes}, builder.getI16Type());
   Value table = arith::ConstantOp::create(
-      builder, DenseElementsAttr::get(pairsType, values));
-  // The lowest five bits of a half word say which of 32; of the fifth nothing
-  // depends.
-  Value places = vector::BitCastOp::create(
-      builder, halvesType, shiftDown(line, 8 * part + 4 * digit));
-  Value numbers =
-      call(halvesType, "llvm.x86.avx512.permvar.hi.512",
-           {vector::BitCastOp::create(builder, halvesType, table), places});
-  return vector::BitCastOp::create(builder, pairsType, numbers);
+      builder, DenseElementsAttr::get(pairsType(), values));
+  return vector::BitCastOp::create(builder, halvesType(), table);
+}
+
+Value PairWideningWriter::lookUp(Value table, Value words) {
+  return call(halvesType(), "llvm.x86.avx512.permvar.hi.512",
+              {table, vector::BitCastOp::create(builder, halvesType(), words)});
+}
+
+Value PairWideningWriter::extractFloat8(const Line &line, int64_t part) {
+  auto splat = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        builder,
+        DenseElementsAttr::get(halvesType(), builder.getI16IntegerAttr(
+                                                 static_cast<int16_t>(value))));
+  };
+  // Each number is the low byte of its half word.
+  Value words = shiftDown(line, 8 * part);
+  Value numbers = vector::BitCastOp::create(builder, halvesType(), words);
+  // Exponents of bf16 are biased by 120 more.
+  Value magnitudes = arith::AndIOp::create(
+      builder, arith::ShLIOp::create(builder, numbers, splat(4)),
+      splat(0x07f0));
+  Value normal = arith::AddIOp::create(builder, magnitudes, splat(120 << 7));
+  constexpr float subnormalUnit = 0x1p-9f;
+  Value table = createTable(
+      [&](int64_t i) { return static_cast<float>(i % 8) * subnormalUnit; });
+  Value exponents = arith::AndIOp::create(builder, numbers, splat(0x78));
+  Value isSubnormal = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq,
+                                            exponents, splat(0));
+  Value value = arith::SelectOp::create(builder, isSubnormal,
+                                        lookUp(table, words), normal);
+  Value signs = arith::AndIOp::create(
+      builder, arith::ShLIOp::create(builder, numbers, splat(8)),
+      splat(0x8000));
+  return vector::BitCastOp::create(builder, pairsType(),
+                                   arith::OrIOp::create(builder, value, signs));
+}
+
+Value PairWideningWriter::extract(const Line &line, int64_t part,
+                                  int64_t digit) {
+  if (hasFloat8())
+    return extractFloat8(line, part);
+  // The highest digit has the sign.
+  const bool isHighest = digit == digits() - 1;
+  const int64_t unit = digit == 0 ? 1 : 16;
+  // Of the fifth bit nothing depends.
+  Value table = createTable([&](int64_t i) {
+    return static_cast<float>(i % 16 * unit -
+                              (isHighest ? storage.storedZero() : 0));
+  });
+  Value numbers = lookUp(table, shiftDown(line, 8 * part + 4 * digit));
+  return vector::BitCastOp::create(builder, pairsType(), numbers);
 }
 
 namespace {
