@@ -377,6 +377,37 @@ Status sandwich::verifyRegrouping(const Schedule &schedule,
   return {};
 }
 
+int64_t sandwich::stepsOfAheadRound(const Schedule &schedule, int64_t k,
+                                    int64_t strips) {
+  const int64_t chunk = schedule.chunkK > 0 ? std::min(schedule.chunkK, k) : k;
+  int64_t steps = 8;
+  while (steps > 1 && (steps > strips || chunk % (steps * kOfAheadRound) != 0 ||
+                       k % chunk % (steps * kOfAheadRound) != 0))
+    steps /= 2;
+  return steps;
+}
+
+Status sandwich::verifyCopiesAhead(const Schedule &schedule,
+                                   const MatmulShape &shape) {
+  if (!schedule.copiesAhead)
+    return {};
+  const MicroKernel &kernel = schedule.microKernel;
+  const Packing packing = packingFor(shape, kernel.isa);
+  if (kernel.isa != MatrixISA::X86_AMX_BF16 ||
+      !unpacksWeights(schedule, shape) ||
+      shape.storage.groupOf(shape.k) % kOfAheadRound != 0 ||
+      packing.panel != kernel.columns || packing.panel % 32 != 0 ||
+      schedule.threads[2] != 1 || schedule.slice[2] < shape.k)
+    return makeError("only panels of a multiple of 32 columns, as many as the "
+                     "micro-kernel has, are unpacked ahead, for ",
+                     name(MatrixISA::X86_AMX_BF16),
+                     ", in groups of a multiple "
+                     "of ",
+                     kOfAheadRound,
+                     " k, and with a slice of all of K that no threads share");
+  return {};
+}
+
 /// Whether there are micro-kernels that widen numbers for `isa`.
 static bool hasGroupWidening(MatrixISA isa) {
   return isa == MatrixISA::X86_AVX2_F32 || isa == MatrixISA::X86_AVX512_F32 ||
@@ -700,6 +731,7 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
                      " must be all of K or whole groups of ", group);
   }
   SANDWICH_RETURN_IF_ERROR(verifyPrefetching(schedule, shape));
+  SANDWICH_RETURN_IF_ERROR(verifyCopiesAhead(schedule, shape));
   if (multipliesIntegers(kernel.isa) && schedule.chunkK % group != 0)
     return makeError("K of a chunk, ", schedule.chunkK,
                      ", must be whole groups of ", group);

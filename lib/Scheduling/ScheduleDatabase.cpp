@@ -200,6 +200,7 @@ Result<Schedule> readSchedule(const schedules::Schedule &message,
                      "', not none, input, weight or both");
   schedule.streamed = *streamed;
   schedule.groupK = message.k_group();
+  schedule.copiesAhead = message.copies_ahead();
   SANDWICH_RETURN_IF_ERROR(verify(schedule, key.shape()));
   if (multipliesIntegers(schedule.microKernel.isa) && !key.roundsInput)
     return makeError(schedule.microKernel.name(),
@@ -406,6 +407,7 @@ void write(const Schedule &schedule, schedules::Schedule &message) {
   message.set_packs_input(schedule.packsInput);
   message.set_streamed(std::string(name(schedule.streamed)));
   message.set_k_group(schedule.groupK);
+  message.set_copies_ahead(schedule.copiesAhead);
 }
 
 void write(const ScheduleKey &key, const TunedSchedules &tuned,

@@ -103,6 +103,8 @@ std::string describe(const Schedule &schedule) {
     out << ", " << name(schedule.streamed) << " streamed";
   if (schedule.groupK > 0)
     out << ", scales for " << schedule.groupK << " k";
+  if (schedule.copiesAhead)
+    out << ", copied ahead";
   out << "</td>";
   return out.str();
 }

@@ -31,6 +31,24 @@
 
 namespace sandwich {
 
+/// How groups of a panel of a quantized weight become what micro-kernels read:
+/// floats, or, of 4 bits, numbers of 8 bits in longer groups.
+struct WeightUnpacking {
+  StorageFormat storage;
+  /// k of a group.
+  int64_t group = 0;
+  /// The packing of the copy; panels are those of the weight.
+  Packing to;
+  MatrixElement element = MatrixElement::F32;
+  /// k of a group of the copy, whose scales are f32; 0: floats have none.
+  int64_t groupOfCopy = 0;
+
+  /// Distinct for distinct values, a symbol.
+  std::string name() const;
+  /// The element type of the copy; integers are bytes.
+  mlir::Type type(mlir::MLIRContext *context) const;
+};
+
 /// What the code of one micro-kernel function depends on.
 struct MicroKernelSpecialization {
   /// With the exact number of rows that it multiplies, or, of tiles, 16 for
@@ -58,6 +76,10 @@ struct MicroKernelSpecialization {
   bool packedInput = false;
   /// Of tiles: what is loaded past the nearest cache.
   StreamedOperands streamed = StreamedOperands::None;
+  /// Of tiles: how the part of the weight that comes next is unpacked between
+  /// multiplications, 32 k in each round of so many steps.
+  std::optional<WeightUnpacking> ahead = std::nullopt;
+  int64_t stepsOfRound = 1;
   /// Whether operands are loaded once, before the loop, which does nothing but
   /// multiply: how fast the instructions are at best. The result means nothing.
   bool operandsStay = false;
@@ -113,6 +135,11 @@ struct MicroKernelArguments {
   /// Of tiles, whose rows were configured, only. index: the rows of a tile; the
   /// row that the last tile of the input begins with, of integers the element.
   mlir::Value tileRows, lastTileRow;
+  /// Where micro-kernels unpack ahead only. memref<?xi8>: the whole weight as it
+  /// is stored. index: the byte that the panel begins at, the first k of the
+  /// first and of the last round, beyond which that is unpacked again; the
+  /// element of `weight` that the copy begins at and the k that it begins with.
+  mlir::Value stored, storedPanel, aheadK, lastAheadK, aheadPlace, aheadBegin;
 
   /// Those that there are, in order.
   llvm::SmallVector<mlir::Value> values() const;
@@ -135,7 +162,13 @@ private:
       &MicroKernelArguments::prefetchStride,
       &MicroKernelArguments::prefetchStreamStride,
       &MicroKernelArguments::tileRows,
-      &MicroKernelArguments::lastTileRow};
+      &MicroKernelArguments::lastTileRow,
+      &MicroKernelArguments::stored,
+      &MicroKernelArguments::storedPanel,
+      &MicroKernelArguments::aheadK,
+      &MicroKernelArguments::lastAheadK,
+      &MicroKernelArguments::aheadPlace,
+      &MicroKernelArguments::aheadBegin};
 };
 
 /// Rows of the input on their way to where micro-kernels with `packedInput`
@@ -180,24 +213,6 @@ public:
 
 /// The emitter for `isa`.
 const MicroKernelEmitter &getMicroKernelEmitter(MatrixISA isa);
-
-/// How groups of a panel of a quantized weight become what micro-kernels read:
-/// floats, or, of 4 bits, numbers of 8 bits in longer groups.
-struct WeightUnpacking {
-  StorageFormat storage;
-  /// k of a group.
-  int64_t group = 0;
-  /// The packing of the copy; panels are those of the weight.
-  Packing to;
-  MatrixElement element = MatrixElement::F32;
-  /// k of a group of the copy, whose scales are f32; 0: floats have none.
-  int64_t groupOfCopy = 0;
-
-  /// Distinct for distinct values, a symbol.
-  std::string name() const;
-  /// The element type of the copy; integers are bytes.
-  mlir::Type type(mlir::MLIRContext *context) const;
-};
 
 struct UnpackingArguments {
   /// memref<?xi8>: the whole packed weight, and the byte that the first group

@@ -224,6 +224,10 @@ struct Schedule {
   /// slice of a weight of 4 bits is first copied to 8 bits with a scale for as
   /// many k, several groups, and the input is rounded in groups as long.
   int64_t groupK = 0;
+  /// Whether a chunk of a panel of a weight that is unpacked for tiles of bf16
+  /// is unpacked while tiles multiply the one before, instead of slice by slice
+  /// before they do: vectors have time for that.
+  bool copiesAhead = false;
 
   auto operator<=>(const Schedule &) const = default;
 };
@@ -345,6 +349,21 @@ StorageFormat multipliedStorage(const Schedule &schedule,
 /// longer where integers of 4 bits are multiplied, in whole groups that divide
 /// K, which no threads share, and where sums may depend on the number of rows.
 Status verifyRegrouping(const Schedule &schedule, const MatmulShape &shape);
+
+/// k that are unpacked at a time where slices are copied ahead.
+inline constexpr int64_t kOfAheadRound = 32;
+
+/// Of copies ahead: the steps of 32 k in each of which 32 k of what comes next
+/// are unpacked, 1, 2, 4 or 8: the more, the less there is to do beside a
+/// multiplication, but `strips` strips have to unpack a chunk together. Chunks
+/// are whole rounds of them.
+int64_t stepsOfAheadRound(const Schedule &schedule, int64_t k, int64_t strips);
+
+/// An error if `schedule` copies ahead and `shape` cannot be: an untransposed
+/// weight that is unpacked for tiles of bf16 in groups of whole rounds, whose
+/// panels are the micro-kernel's columns, all of K at once and not shared by
+/// threads.
+Status verifyCopiesAhead(const Schedule &schedule, const MatmulShape &shape);
 
 /// Whether its numbers are turned into those that `isa` multiplies in
 /// registers.

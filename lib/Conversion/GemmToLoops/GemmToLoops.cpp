@@ -27,6 +27,7 @@
 #include "sandwich/Target/Target.h"
 
 #include <cstddef>
+#include <limits>
 #include <set>
 
 namespace sandwich {
@@ -118,10 +119,21 @@ private:
   bool copiesWeight() const {
     return storage.isQuantized() && (!readsGroups() || regroups());
   }
-  /// Of the copy of a slice of the weight; none if there is none.
+  /// Whether micro-kernels unpack one chunk of a panel while they multiply the
+  /// one before.
+  bool copiesAhead() const { return schedule.copiesAhead; }
+  /// The elements of a chunk of a panel, at most.
+  int64_t chunkElements() const {
+    const int64_t chunk = schedule.chunkK > 0 ? schedule.chunkK : k;
+    return packing.panel * std::min(chunk, k);
+  }
+  /// Of the copy of a slice of the weight, or of the chunk that is multiplied
+  /// and the next one; none if there is none.
   int64_t copiedBytes() const {
     if (!copiesWeight())
       return 0;
+    if (copiesAhead())
+      return 2 * chunkElements() * multipliedBytes();
     const int64_t elements = hasParameters()
                                  ? maxUnpackedWeight
                                  : schedule.slice[1] * schedule.slice[2];
@@ -144,6 +156,20 @@ private:
   void packInput();
   /// Copies the slice of the weight for the block, if that was not done yet.
   void copyWeight();
+  /// Unpacks rounds of k from `firstK` up to `endK` of the panel at `column` to
+  /// the copy at element `place` of a chunk that begins with `beginK`.
+  void unpackRounds(Value column, Value firstK, Value endK, Value beginK,
+                    Value place);
+  /// Unpacks the thread's first chunk, where it has any.
+  void copyFirstChunk();
+  /// Sets what calls of `strips` strips unpack ahead; the strip is `strip`.
+  void setAhead(Value panelColumn, int64_t width, Value strip,
+                MicroKernelArguments &arguments);
+  /// Unpacks what `strips` strips did not of the chunk that comes next, which
+  /// is then the one to multiply.
+  void finishAhead(Value panelColumn, int64_t width, Value strips);
+  /// The steps of a round of unpacking.
+  int64_t stepsOfRound();
   /// The rows that a packed unit takes: integers of tiles lie in whole ones, so
   /// that each row begins at a cache line.
   Value packedUnit() { return multipliesGroups() ? b.index(unit) : tileRows; }
@@ -191,6 +217,11 @@ private:
                              MicroKernelArguments &arguments);
   /// The first element of the slice that the thread reads after this one.
   Value emitNextSlice(Value panelColumn, int64_t width);
+  /// Its column, its k and how many k of it are one chunk.
+  struct NextChunk {
+    Value column, k, length;
+  };
+  NextChunk nextChunk(Value panelColumn, int64_t width);
   /// Where the slice begins that follows all panels of this one: its column and
   /// its k.
   std::pair<Value, Value> nextSliceOfAll();
@@ -302,6 +333,9 @@ private:
   /// `packed` has the rows of one tile or strip after those of another, `copy`
   /// the panels of the slice that are copied.
   Value weight, block, packed, copy;
+  /// Of copies ahead: the element of `copy` of the chunk that is multiplied,
+  /// in memory.
+  Value chunkPlace;
   // Values of the loops around the insertion point.
   Value nextBlockRow, blockRow, blockUnits, blockRows, blockColumn,
       blockColumns;
@@ -391,6 +425,8 @@ void NestLowering::emit(Value scratch) {
   if (hasTiles())
     configureTiles();
   createBuffers(scratch);
+  if (copiesAhead())
+    copyFirstChunk();
   if (schedule.order == LoopOrder::RowsOuter)
     emitRowBlocks([&] { emitColumnBlocks([&] { emitBlock(); }); });
   else
@@ -560,7 +596,7 @@ void NestLowering::emitBlock() {
     sliceKSize = b.min(bK, b.sub(op.getKEnd(), sliceK));
     if (packed)
       packInput();
-    if (copiesWeight())
+    if (copiesWeight() && !copiesAhead())
       copyWeight();
     int64_t width = std::max(schedule.microKernel.columns, packing.panel);
     // Where a block can end between the panels of a wide micro-kernel, the
@@ -636,7 +672,10 @@ void NestLowering::setInput(Value strip, Value firstUnit, Value units,
 void NestLowering::emitStrips(Value panelColumn, int64_t width) {
   PrefetchValues prefetch = getPrefetch(width);
   Value strips = divideUp(blockUnits, kernelUnits);
-  Value firstElement = weightElement(b.add(blockColumn, panelColumn), chunkK);
+  Value firstElement =
+      copiesAhead()
+          ? memref::LoadOp::create(b, chunkPlace, b.index(0)).getResult()
+          : weightElement(b.add(blockColumn, panelColumn), chunkK);
   Value accumulate = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, chunkK,
                                            op.getKBegin());
   // Micro-kernels narrower than a panel take it part by part.
@@ -662,9 +701,108 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
                          b.mul(strips, packing.panel / partColumns));
       emitPrefetchArguments(width, prefetch, panelColumn, shareNumber,
                             arguments);
+      if (copiesAhead())
+        setAhead(panelColumn, width, strip, arguments);
       emitCall(width, stripUnits, prefetch.plan, arguments);
     });
   }
+  if (copiesAhead())
+    finishAhead(panelColumn, width, strips);
+}
+
+int64_t NestLowering::stepsOfRound() {
+  // As many as the smallest block has strips for.
+  ArrayRef<int64_t> rows = op.getRowsBetween();
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (int64_t count : {std::max<int64_t>(rows[0], 1),
+                        std::min(rows[1], schedule.slice[0] + 1)})
+    if (count <= rows[1])
+      fewest = std::min(fewest, stripsOfBlock(schedule, count));
+  return stepsOfAheadRound(schedule, k, fewest);
+}
+
+void NestLowering::unpackRounds(Value column, Value firstK, Value endK,
+                                Value beginK, Value place) {
+  const int64_t group = storage.groupOf(k);
+  Value panel = b.mul(b.div(column, packing.panel),
+                      weightBytes(storage, packing.panel, k));
+  auto loop = scf::ForOp::create(b, firstK, endK, b.index(kOfAheadRound));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value ofRound = loop.getInductionVar();
+  Value begin = b.rem(ofRound, group);
+  kernels.unpack(
+      b, unpacking(),
+      {.weight = weight,
+       .weightOffset = b.add(panel, storedBytes(b.sub(ofRound, begin))),
+       .groups = b.index(1),
+       .begin = begin,
+       .end = b.add(begin, kOfAheadRound),
+       .copy = copy,
+       .place = b.add(place, b.mul(b.sub(ofRound, beginK), packing.panel))});
+}
+
+void NestLowering::copyFirstChunk() {
+  auto function = op->getParentOfType<func::FuncOp>();
+  chunkPlace = b.scratch(function, {1}, b.getIndexType());
+  Value zero = b.index(0);
+  memref::StoreOp::create(b, zero, chunkPlace, zero);
+  Value hasRows = less(op.getRowBegin(), op.getRowEnd());
+  Value hasColumns = less(op.getColumnBegin(), op.getColumnEnd());
+  Value length =
+      schedule.chunkK > 0 ? b.index(std::min(schedule.chunkK, k)) : b.index(k);
+  b.ifThen(b.createOrFold<arith::AndIOp>(hasRows, hasColumns), [&] {
+    unpackRounds(op.getColumnBegin(), zero, length, zero, zero);
+  });
+}
+
+NestLowering::NextChunk NestLowering::nextChunk(Value panelColumn,
+                                                int64_t width) {
+  Value nextColumn = b.add(panelColumn, width);
+  // The next chunk of the panel, the first one of the next panel, or that of
+  // the next slice.
+  auto [afterColumn, afterK] = nextSliceOfAll();
+  Value inBlock = less(nextColumn, blockColumns);
+  NextChunk next;
+  next.column = select(inBlock, b.add(blockColumn, nextColumn), afterColumn);
+  next.k = select(inBlock, sliceK, afterK);
+  if (hasParameters() || schedule.chunkK > 0) {
+    Value nextChunk = b.add(chunkK, bC);
+    Value inSlice = less(nextChunk, b.add(sliceK, sliceKSize));
+    next.column = select(inSlice, b.add(blockColumn, panelColumn), next.column);
+    next.k = select(inSlice, nextChunk, next.k);
+    next.length = b.min(bC, b.sub(op.getKEnd(), next.k));
+  } else {
+    next.length = b.min(bK, b.sub(op.getKEnd(), next.k));
+  }
+  return next;
+}
+
+void NestLowering::setAhead(Value panelColumn, int64_t width, Value strip,
+                            MicroKernelArguments &arguments) {
+  const NextChunk next = nextChunk(panelColumn, width);
+  arguments.stored = weight;
+  arguments.storedPanel = b.mul(b.div(next.column, packing.panel),
+                                weightBytes(storage, packing.panel, k));
+  // 32 k in each round.
+  Value ofCall = b.div(chunkKSize, stepsOfRound());
+  arguments.aheadK = b.add(next.k, b.mul(strip, ofCall));
+  arguments.lastAheadK =
+      b.add(next.k, b.sub(next.length, b.index(kOfAheadRound)));
+  arguments.aheadPlace =
+      b.sub(b.index(chunkElements()),
+            memref::LoadOp::create(b, chunkPlace, b.index(0)));
+  arguments.aheadBegin = next.k;
+}
+
+void NestLowering::finishAhead(Value panelColumn, int64_t width, Value strips) {
+  const NextChunk next = nextChunk(panelColumn, width);
+  Value place = b.sub(b.index(chunkElements()),
+                      memref::LoadOp::create(b, chunkPlace, b.index(0)));
+  Value done = b.mul(strips, b.div(chunkKSize, stepsOfRound()));
+  unpackRounds(next.column, b.add(next.k, b.min(done, next.length)),
+               b.add(next.k, next.length), next.k, place);
+  memref::StoreOp::create(b, place, chunkPlace, b.index(0));
 }
 
 void NestLowering::emitCall(int64_t width, Value units,
@@ -688,6 +826,10 @@ void NestLowering::emitCall(int64_t width, Value units,
   specialization.prefetchPanels = prefetch.panels;
   specialization.packedInput = schedule.packsInput;
   specialization.streamed = schedule.streamed;
+  if (copiesAhead()) {
+    specialization.ahead = unpacking();
+    specialization.stepsOfRound = stepsOfRound();
+  }
 
   if (hasParameters()) {
     Value place = b.add(
@@ -881,20 +1023,8 @@ void NestLowering::prefetchNextCopy(Value panelColumn, int64_t width,
 }
 
 Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {
-  Value nextColumn = b.add(panelColumn, width);
-  // The next chunk of the panel, the first one of the next panel, or that of
-  // the next slice.
-  auto [afterColumn, afterK] = nextSliceOfAll();
-  Value inBlock = less(nextColumn, blockColumns);
-  Value column = select(inBlock, b.add(blockColumn, nextColumn), afterColumn);
-  Value k = select(inBlock, sliceK, afterK);
-  if (hasParameters() || schedule.chunkK > 0) {
-    Value nextChunk = b.add(chunkK, bC);
-    Value inSlice = less(nextChunk, b.add(sliceK, sliceKSize));
-    column = select(inSlice, b.add(blockColumn, panelColumn), column);
-    k = select(inSlice, nextChunk, k);
-  }
-  return weightElement(column, k);
+  const NextChunk next = nextChunk(panelColumn, width);
+  return weightElement(next.column, next.k);
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tiles.h"
+#include "WeightUnpacking.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -65,6 +66,9 @@ private:
   void loadOrZeroSums();
   void loadInput(int64_t row, Value k) override;
   void loadWeight(int64_t column, Value k) override;
+  /// Multiplies as `writeStep`, step by step of a round, and unpacks between
+  /// multiplications what comes next.
+  void writeUnpackingRound(Value k);
 };
 
 } // namespace
@@ -126,6 +130,33 @@ void BF16TileWriter::loadWeight(int64_t column, Value k) {
                        streamsWeight);
 }
 
+void BF16TileWriter::writeUnpackingRound(Value k) {
+  const WeightUnpacking &unpacking = *specialization.ahead;
+  UnpackingWriter writer(b, unpacking, arguments.stored, arguments.weight);
+  // 32 k in a round.
+  Value next =
+      b.min(b.add(arguments.aheadK, b.div(k, specialization.stepsOfRound)),
+            arguments.lastAheadK);
+  Value group = b.add(
+      arguments.storedPanel,
+      b.mul(b.div(next, unpacking.group),
+            groupBytes(unpacking.storage, packing.panel, unpacking.group)));
+  writer.beginGroup(group);
+  Value quad = b.div(b.rem(next, unpacking.group), numbersOfColumn);
+  Value lines = b.add(group, b.mul(quad, writer.bytesOfQuad()));
+  Value kOfCopy = b.sub(next, arguments.aheadBegin);
+  const int64_t count = writer.linesOf(kOfStep);
+  const int64_t multiplications =
+      multiplicationsOfStep() * specialization.stepsOfRound;
+  int64_t written = 0;
+  for (int64_t step = 0; step < specialization.stepsOfRound; ++step)
+    writeStep(b.add(k, step * kOfStep), [&](int64_t done) {
+      done += step * multiplicationsOfStep();
+      for (; written < count * done / multiplications; ++written)
+        writer.writeLine(lines, written, arguments.aheadPlace, kOfCopy);
+    });
+}
+
 void BF16TileWriter::write() {
   loadOrZeroSums();
   if (specialization.operandsStay) {
@@ -136,11 +167,12 @@ void BF16TileWriter::write() {
       loadWeight(column, zero);
   }
   const bool prefetches = specialization.prefetchLines > 0;
+  const int64_t kOfRound = kOfStep * specialization.stepsOfRound;
   SmallVector<Value> carried;
   if (prefetches)
     carried.push_back(arguments.prefetchOffset);
   auto loop = scf::ForOp::create(b, createIndex(b, 0), arguments.k,
-                                 createIndex(b, kOfStep), carried);
+                                 createIndex(b, kOfRound), carried);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -152,6 +184,8 @@ void BF16TileWriter::write() {
                         multiplicationsOfStep());
       });
       scf::YieldOp::create(b, prefetcher.next());
+    } else if (specialization.ahead) {
+      writeUnpackingRound(loop.getInductionVar());
     } else {
       writeStep(loop.getInductionVar(), [](int64_t) {});
     }

@@ -42,6 +42,8 @@ std::string MicroKernelSpecialization::name() const {
     name += "_packed";
   if (streamed != StreamedOperands::None)
     name += "_stream_" + std::string(sandwich::name(streamed));
+  if (ahead)
+    name += "_" + ahead->name() + "_" + std::to_string(stepsOfRound);
   if (operandsStay)
     name += "_operands_stay";
   return name;
@@ -170,6 +172,10 @@ getArgumentTypes(MLIRContext *context,
       index};
   if (tiles)
     types.append(2, index);
+  if (specialization.ahead) {
+    types.push_back(MemRefType::get({dynamic}, IntegerType::get(context, 8)));
+    types.append(5, index);
+  }
   return types;
 }
 

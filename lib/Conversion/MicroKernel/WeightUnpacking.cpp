@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/MicroKernel.h"
+#include "WeightUnpacking.h"
 
 #include "sandwich/Dialect/Utils/Float8.h"
 #include "sandwich/Dialect/Utils/IntegerRounding.h"
@@ -18,11 +18,6 @@
 
 using namespace mlir;
 using namespace sandwich;
-
-/// Columns of a vector, which has four numbers of each.
-static constexpr int64_t columnsOfLine = 16, numbersOfColumn = 4;
-static constexpr int64_t lineBytes = columnsOfLine * numbersOfColumn;
-static_assert(lineBytes == sharedLineBytes);
 
 std::string WeightUnpacking::name() const {
   std::string text =
@@ -45,64 +40,6 @@ static StorageFormat storageOfCopy(const WeightUnpacking &unpacking) {
 }
 
 namespace {
-
-/// Reads groups of a panel as they are stored.
-class StoredGroups {
-public:
-  StoredGroups(LoopBuilder &b, const WeightUnpacking &unpacking, Value weight,
-               Value copy)
-      : b(b), unpacking(unpacking), weight(weight), copy(copy) {}
-
-protected:
-  Value loadBytes(Value from, int64_t count) {
-    return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
-                                  weight, ValueRange{from});
-  }
-  /// Four numbers of each of 16 columns, or eight of 4 bits, from byte `from`
-  /// on.
-  Value loadLine(Value from) {
-    return vector::BitCastOp::create(
-        b, VectorType::get({columnsOfLine}, b.getI32Type()),
-        loadBytes(from, lineBytes));
-  }
-  /// What a stored number counts for, in f32, and what 0 stands for.
-  struct Scales {
-    Value scale, base;
-  };
-  /// Those of 16 columns from `column` on of the group at byte `from`.
-  Scales loadScales(Value from, int64_t column);
-
-  LoopBuilder &b;
-  const WeightUnpacking &unpacking;
-  Value weight, copy;
-
-private:
-  /// The scales, or minima, of 16 columns from byte `from` on.
-  Value loadFloats(Value from);
-};
-
-/// Writes the body of one function that unpacks to floats.
-class UnpackingWriter : StoredGroups {
-public:
-  using StoredGroups::StoredGroups;
-
-  /// The k from `begin` to `end` of a group that begins at byte `from`, in the
-  /// copy from the k `firstK` of the panel at element `place` on.
-  void writeGroup(Value from, Value begin, Value end, Value place,
-                  Value firstK);
-
-private:
-  /// The numbers in the bits of `mask` of `line >> shift`, as floats.
-  Value extract(Value line, int64_t shift, int64_t mask);
-  /// The numbers of four k of 16 columns, which are `line` shifted by `shift`.
-  void storeLine(Value line, int64_t shift, int64_t columnBlock, Value place,
-                 Value k);
-  /// Where the copy of a panel has column `column` of `k`, a multiple of kPack.
-  Value elementOf(int64_t column, Value k);
-
-  /// Of each 16 columns.
-  SmallVector<Scales> scales;
-};
 
 /// Writes the body of one function that copies numbers of 4 bits to 8 bits in
 /// longer groups, whose scales are those of the largest value that each column
@@ -142,6 +79,17 @@ private:
 };
 
 } // namespace
+
+Value StoredGroups::loadBytes(Value from, int64_t count) {
+  return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
+                                weight, ValueRange{from});
+}
+
+Value StoredGroups::loadLine(Value from) {
+  return vector::BitCastOp::create(
+      b, VectorType::get({columnsOfLine}, b.getI32Type()),
+      loadBytes(from, lineBytes));
+}
 
 Value StoredGroups::loadFloats(Value from) {
   const ScaleFormat format = unpacking.storage.scale;
@@ -192,6 +140,25 @@ Value UnpackingWriter::elementOf(int64_t column, Value k) {
   return b.add(b.add(step, inStep), getColumnOffset(to, column));
 }
 
+Value UnpackingWriter::packBF16(Value low, Value high) {
+  auto words = VectorType::get({columnsOfLine}, b.getI32Type());
+  auto splat = [&](uint32_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(
+               words, b.getI32IntegerAttr(static_cast<int32_t>(value))));
+  };
+  // To the nearest; of two that are as near, to the one farther from 0.
+  auto rounded = [&](Value value) -> Value {
+    return arith::AddIOp::create(b, vector::BitCastOp::create(b, words, value),
+                                 splat(0x8000));
+  };
+  Value pairs = arith::OrIOp::create(
+      b, arith::AndIOp::create(b, rounded(high), splat(0xffff0000)),
+      arith::ShRUIOp::create(b, rounded(low), splat(16)));
+  return vector::BitCastOp::create(
+      b, VectorType::get({2 * columnsOfLine}, b.getBF16Type()), pairs);
+}
+
 void UnpackingWriter::storeLine(Value line, int64_t shift, int64_t columnBlock,
                                 Value place, Value k) {
   const Packing &to = unpacking.to;
@@ -201,6 +168,14 @@ void UnpackingWriter::storeLine(Value line, int64_t shift, int64_t columnBlock,
     values.push_back(b.fma(extract(line, 8 * i + shift, mask),
                            scales[columnBlock].scale,
                            scales[columnBlock].base));
+  if (to.kPack == 2) {
+    for (int64_t i = 0; i < numbersOfColumn; i += to.kPack) {
+      Value element = elementOf(columnBlock * columnsOfLine, b.add(k, i));
+      vector::StoreOp::create(b, packBF16(values[i], values[i + 1]), copy,
+                              ValueRange{b.add(place, element)});
+    }
+    return;
+  }
   // Neighbors of a pack beside each other.
   if (to.kPack == 4)
     values = {
@@ -220,26 +195,30 @@ void UnpackingWriter::storeLine(Value line, int64_t shift, int64_t columnBlock,
   }
 }
 
+void UnpackingWriter::beginGroup(Value from) {
+  scales.clear();
+  for (int64_t column = 0; column < unpacking.to.panel; column += columnsOfLine)
+    scales.push_back(loadScales(from, column));
+}
+
+void UnpackingWriter::writeLine(Value lines, int64_t line, Value place,
+                                Value k) {
+  Value numbers = loadLine(b.add(lines, line / together() * lineBytes));
+  storeLine(numbers, line % together() * unpacking.storage.bits(),
+            line % quadLines(), place,
+            b.add(k, line / quadLines() * numbersOfColumn));
+}
+
 void UnpackingWriter::writeGroup(Value from, Value begin, Value end,
                                  Value place, Value firstK) {
-  const StorageFormat &storage = unpacking.storage;
-  const int64_t panel = unpacking.to.panel;
-  scales.clear();
-  for (int64_t column = 0; column < panel; column += columnsOfLine)
-    scales.push_back(loadScales(from, column));
-  // Two lines of numbers of four bits are in one.
-  const int64_t together = storage.number == NumberFormat::Int4 ? 2 : 1;
-  const int64_t quadLines = panel / columnsOfLine;
-  const int64_t quads = quadLines % together == 0 ? 1 : together;
+  beginGroup(from);
+  const int64_t quads = quadsTogether();
   Value firstQuad = b.div(begin, numbersOfColumn);
   b.forLoop(firstQuad, b.div(end, numbersOfColumn), quads, [&](Value quad) {
-    Value lines = b.add(from, b.mul(quad, quadLines * lineBytes / together));
-    for (int64_t line = 0; line < quads * quadLines; ++line) {
-      Value numbers = loadLine(b.add(lines, line / together * lineBytes));
-      Value quadOfCopy = b.add(b.sub(quad, firstQuad), line / quadLines);
-      storeLine(numbers, line % together * storage.bits(), line % quadLines,
-                place, b.add(firstK, b.mul(quadOfCopy, numbersOfColumn)));
-    }
+    Value lines = b.add(from, b.mul(quad, bytesOfQuad()));
+    Value k = b.add(firstK, b.mul(b.sub(quad, firstQuad), numbersOfColumn));
+    for (int64_t line = 0; line < quads * quadLines(); ++line)
+      writeLine(lines, line, place, k);
   });
 }
 

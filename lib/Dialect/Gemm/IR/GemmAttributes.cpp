@@ -27,7 +27,8 @@ llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
       static_cast<int>(schedule.order), schedule.prefetchStreams,
       static_cast<int>(schedule.prefetchHint),
       static_cast<int>(schedule.stores), schedule.chunkK, schedule.packsInput,
-      static_cast<int>(schedule.streamed), schedule.groupK);
+      static_cast<int>(schedule.streamed), schedule.groupK,
+      schedule.copiesAhead);
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -121,16 +122,18 @@ void EpilogueAttr::print(AsmPrinter &printer) const {
   printer << '<' << sandwich::name(getValue()) << '>';
 }
 
-/// `rows`, as they are, or `packed`.
-static ParseResult parseInputForm(AsmParser &parser, bool &packed) {
+/// Which of two keywords there is: whether it is `second`.
+static ParseResult parseOneOf(AsmParser &parser, StringRef what,
+                              StringRef first, StringRef second,
+                              bool &isSecond) {
   SMLoc location = parser.getCurrentLocation();
-  StringRef form;
-  if (parser.parseKeyword(&form))
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
     return failure();
-  packed = form == "packed";
-  if (!packed && form != "rows")
-    return parser.emitError(location)
-           << "'" << form << "' is no form of input: rows or packed";
+  isSecond = keyword == second;
+  if (!isSecond && keyword != first)
+    return parser.emitError(location) << "'" << keyword << "' is no " << what
+                                      << ": " << first << " or " << second;
   return success();
 }
 
@@ -139,7 +142,7 @@ static ParseResult parseInputForm(AsmParser &parser, bool &packed) {
 static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
   constexpr StringLiteral keywords[] = {"streams",  "hint",    "order",
                                         "stores",   "k_chunk", "input",
-                                        "streamed", "k_group"};
+                                        "streamed", "k_group", "copy"};
   ArrayRef<StringLiteral> left(keywords);
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc location = parser.getCurrentLocation();
@@ -152,14 +155,17 @@ static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
     if (keyword.empty())
       return parser.emitError(location)
              << "expected 'streams', 'hint', 'order', 'stores', 'k_chunk', "
-                "'input', 'streamed' or 'k_group', in this order";
+                "'input', 'streamed', 'k_group' or 'copy', in this order";
     if (parser.parseEqual())
       return failure();
     ParseResult result =
         keyword == "streams"   ? parser.parseInteger(schedule.prefetchStreams)
         : keyword == "k_chunk" ? parser.parseInteger(schedule.chunkK)
         : keyword == "k_group" ? parser.parseInteger(schedule.groupK)
-        : keyword == "input"   ? parseInputForm(parser, schedule.packsInput)
+        : keyword == "input"   ? parseOneOf(parser, "form of input", "rows",
+                                            "packed", schedule.packsInput)
+        : keyword == "copy"    ? parseOneOf(parser, "time to copy", "before",
+                                            "ahead", schedule.copiesAhead)
         : keyword == "streamed"
             ? parseName(parser, schedule.streamed, streamedOperandsNamed,
                         "set of operands: none, input, weight or both")
@@ -234,6 +240,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", streamed = " << sandwich::name(schedule.streamed);
   if (schedule.groupK != Schedule().groupK)
     printer << ", k_group = " << schedule.groupK;
+  if (schedule.copiesAhead)
+    printer << ", copy = ahead";
   printer << ">";
 }
 
@@ -290,6 +298,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "(C9) groups of k are for integers, and a multiple "
                           "of "
                        << smallestGroup << ", at most " << longestRegrouped;
+  if (schedule.copiesAhead &&
+      schedule.microKernel.isa != MatrixISA::X86_AMX_BF16)
+    return emitError() << "(C10) copies are made ahead for "
+                       << name(MatrixISA::X86_AMX_BF16) << " only";
   return success();
 }
 

@@ -543,6 +543,13 @@ LogicalResult NestOp::verify() {
     return emitOpError("(C8) ") << status.error().message;
   if (Status status = verifyPrefetching(schedule, shape); !status)
     return emitOpError("(C7) ") << status.error().message;
+  if (Status status = verifyCopiesAhead(schedule, shape); !status)
+    return emitOpError("(C9) ") << status.error().message;
+  if (schedule.copiesAhead &&
+      (getParameters() || getConstantIntValue(getKBegin()) != 0 ||
+       getConstantIntValue(getKEnd()) != getK()))
+    return emitOpError("(C9) what is copied ahead is all of k, without "
+                       "parameters");
   auto input = cast<MemRefType>(getInput().getType());
   SmallVector<int64_t> strides;
   int64_t offset;

@@ -76,9 +76,12 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     `input = rows`, or `packed` by each thread in the order in which the
     micro-kernel reads it;
     `streamed = none`, `input`, `weight` or `both`: what tiles are loaded from
-    past the nearest cache; and `k_group = 0`, or how many k share a scale while
+    past the nearest cache; `k_group = 0`, or how many k share a scale while
     integers are multiplied: slices of a weight of 4 bits are then copied to 8
-    bits in longer groups first, and the input is rounded in groups as long.
+    bits in longer groups first, and the input is rounded in groups as long; and
+    `copy = before`, or `ahead`: whether slices of a quantized weight are unpacked
+    before they are multiplied, or chunk by chunk while tiles multiply the one
+    before.
 
     Constraints: (C1) the micro-kernel's name is in the grammar and it fits the
     register file of its ISA; (C2) the slice has three sizes between 1 and
@@ -90,7 +93,8 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     a chunk is a multiple of the k_step and not negative; (C7) only
     tiles, NEON, bfmmla and instructions for integers read packed input, and the
     last read no other; (C8) only tiles stream operands; (C9) only
-    instructions for integers have groups of k, a multiple of 16 up to 256.
+    instructions for integers have groups of k, a multiple of 16 up to 256; (C10)
+    only tiles of bf16 copy ahead.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);

@@ -162,7 +162,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     indices; (C4) `unit` is a positive multiple of the packing's panel; (C5)
     `rows_between` are two numbers, ascending, the second one positive and no
     dimension too large; (C6) without `parameters`, a slice has at most 2^18
-    sums, 2^19 elements of packed input, of tiles in whole tiles of rows, and
+    sums, 2^19 elements of packed input, 2^21 of tiles of integers, of tiles in
+    whole tiles of rows, and
     2^20 of an unpacked weight, and its columns are whole panels; of a quantized
     weight its k are all, whole groups or, unpacked, an equal part of one, those
     of a chunk of integers whole groups, and so is where the part of k begins and
@@ -170,7 +171,10 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     prefetched at a distance only where micro-kernels read it as it
     is stored, and as one line at a distance of 0 where it is copied; (C8) `k_group` is
     several groups of a weight of 4 bits, divides k, which no threads share, and is
-    given only where the module is not `lm.deterministic`.
+    given only where the module is not `lm.deterministic`; (C9) `copy = ahead` is
+    for a weight that is unpacked for tiles of bf16, in groups of a multiple of 32
+    k, whose panels have the micro-kernel's columns, a multiple of 32, in a slice of
+    all of k, and not with `parameters`.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input,
