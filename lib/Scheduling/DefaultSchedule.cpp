@@ -233,6 +233,14 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
       part -= step;
     return part;
   };
+  // Whether slices are copied ahead, then as they have to be for that.
+  auto takesAllOfK = [&](Schedule &each) {
+    each.order = LoopOrder::RowsOuter;
+    each.slice[2] = shape.k;
+    each.copiesAhead = true;
+    return unit <= maxUnpackedWeight / shape.k &&
+           bool(verifyCopiesAhead(each, shape));
+  };
   int64_t served = 0;
   // Rows that are as few as the micro-kernels that widen integers have read the
   // weight as it is stored. The wider of them for fewer rows have enough sums
@@ -254,6 +262,25 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
   }
   schedule.microKernel = kernel;
   schedule.slice[1] = unit;
+  if (Schedule ahead = schedule; takesAllOfK(ahead)) {
+    // Rows are what L2 holds the input of beside the chunks.
+    constexpr int64_t mostRows = 256;
+    const int64_t inputRows = target.l2Bytes * 3 / 4 / (shape.k * bytes);
+    const int64_t blockRows = std::clamp(inputRows / kernel.rows, int64_t(1),
+                                         mostRows / kernel.rows) *
+                              kernel.rows;
+    schedule = ahead;
+    for (int64_t strips : {1, 2, 4})
+      if (const int64_t rows = strips * kernel.rows;
+          rows > served && rows < blockRows) {
+        schedule.slice[0] = rows;
+        builder.serve(served + 1, rows);
+        served = rows;
+      }
+    schedule.slice[0] = blockRows;
+    builder.serve(served + 1, INT64_MAX);
+    return std::move(builder.table);
+  }
   // One strip that does not widen, in a cache for it alone.
   schedule.slice[0] = kernel.rows;
   schedule.slice[2] = fitK(target.l1DataBytes / 2);

@@ -220,6 +220,7 @@ static Schedule withIntegerTiles(Schedule schedule, const MatmulShape &shape) {
   schedule.prefetchStreams = 1;
   schedule.packsInput = true;
   schedule.streamed = StreamedOperands::None;
+  schedule.copiesAhead = false;
   return regroup(schedule, shape);
 }
 

@@ -567,6 +567,13 @@ void completeTiles(Schedule &schedule, const MatmulShape &shape,
   const int64_t step = packingOf(schedule.microKernel.isa).kStep;
   schedule.prefetchHint = PrefetchHint::L2;
   schedule.chunkK = 0;
+  if (schedule.copiesAhead) {
+    // Two chunks are in L1 or near it.
+    schedule.streamed = StreamedOperands::Input;
+    schedule.prefetchStreams = 1;
+    schedule.chunkK = tileChunkK < k ? tileChunkK : 0;
+    return;
+  }
   if (strips == 1 &&
       schedule.microKernel.rows == rowUnitOf(schedule.microKernel.isa)) {
     // Two panels beside each other are twice as many lines.
@@ -618,6 +625,8 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
     schedule.prefetchLines = divideUp(lines, strips * parts);
     schedule.prefetchDistance = 0;
   }
+  schedule.copiesAhead = true;
+  schedule.copiesAhead = bool(verifyCopiesAhead(schedule, shape));
   if (hasTiles(kernel.isa) && !multipliesIntegers(kernel.isa))
     completeTiles(schedule, shape, strips);
   return schedule;

@@ -118,6 +118,8 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
   schedule.packsInput =
       multipliesIntegers(isa) || (last.packsInput && canPackInput(isa));
   schedule.streamed = last.streamed;
+  schedule.copiesAhead =
+      last.copiesAhead && verifyCopiesAhead(schedule, payload.shape);
   schedule.groupK = last.groupK;
   if (!verify(schedule, payload.shape) || !fitsMemory(payload, schedule))
     schedule.groupK = 0;
