@@ -301,7 +301,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (schedule.copiesAhead &&
       schedule.microKernel.isa != MatrixISA::X86_AMX_BF16)
     return emitError() << "(C10) copies are made ahead for "
-                       << name(MatrixISA::X86_AMX_BF16) << " only";
+                       << sandwich::name(MatrixISA::X86_AMX_BF16) << " only";
   return success();
 }
 
