@@ -178,17 +178,21 @@ ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
 }
 
 /// Micro-kernels that may widen numbers of panels of `packing` which are
-/// unpacked for `isa`, fewest rows first. Vectors do it for tiles.
+/// unpacked for `isa`, fewest rows first. Beside tiles vectors do it for two
+/// rows: vdpbf16ps takes twice as long there, and of four rows unpacking ahead
+/// takes less time.
 std::vector<MicroKernel> wideningMicroKernels(MatrixISA isa,
                                               const Packing &packing) {
-  if (isa == MatrixISA::X86_AMX_BF16)
+  const bool besideTiles = isa == MatrixISA::X86_AMX_BF16;
+  const int64_t mostRows = besideTiles ? 2 : 8;
+  if (besideTiles)
     isa = MatrixISA::X86_AVX512_BF16;
   std::vector<MicroKernel> kernels;
   const int64_t lanes = registerFileOf(isa).columns;
   for (auto [rows, blocks] : std::vector<std::array<int64_t, 2>>{
            {1, 4}, {2, 4}, {2, 2}, {4, 2}, {8, 2}}) {
     const MicroKernel kernel{isa, rows, roundUp(blocks * lanes, packing.panel)};
-    if (verify(kernel))
+    if (rows <= mostRows && verify(kernel))
       kernels.push_back(kernel);
   }
   return kernels;
@@ -444,8 +448,8 @@ std::optional<ScheduleTable> chooseRegroupedTiles(const MatmulShape &shape,
 
 /// Few rows as `table` has them, by integers that are read at the speed of
 /// memory; more as `manyRows` has.
-ScheduleTable joinTables(ScheduleTable table, const ScheduleTable &manyRows) {
-  constexpr int64_t fewRows = 16;
+ScheduleTable joinTables(ScheduleTable table, const ScheduleTable &manyRows,
+                         int64_t fewRows = 16) {
   // The range of which so many are the last ends with them.
   const auto last = std::ranges::find_if(
       table, [](const auto &entry) { return entry.maxRows >= fewRows; });
@@ -489,9 +493,14 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
       return joinTables(integers, *regrouped);
     if (multipliesIntegers(forMany))
       return integers;
+    // Of 16 rows of 8 bits tiles take less time.
+    const int64_t fewRows =
+        hasTiles(forMany) && shape.storage.number == NumberFormat::Int8 ? 12
+                                                                        : 16;
     return joinTables(integers,
                       chooseUnpacking(shape, forMany, packingFor(shape, chosen),
-                                      target, threads));
+                                      target, threads),
+                      fewRows);
   }
   if (unpacksWeights(chosen, shape.storage))
     return chooseUnpacking(shape, chosen, packingFor(shape, chosen), target,
