@@ -570,6 +570,9 @@ TEST_P(QuantizedMatmulLibraryTest, MultipliesWhatTheBytesStandFor) {
   auto library = MatmulLibrary::create(*getTarget(targetName), 2);
   if (!library)
     GTEST_SKIP() << library.error().message;
+  if (hasIntegerTiles(isa) &&
+      StorageFormat::parseOption(format)->number == NumberFormat::Int4)
+    GTEST_SKIP() << "numbers of 4 bits are copied to longer groups";
   MatmulShape shape{.n = 203,
                     .k = 192,
                     .storage = *StorageFormat::parseOption(format),
@@ -629,6 +632,43 @@ TEST_P(QuantizedMatmulLibraryTest, CopiesToLongerGroups) {
   }
 }
 
+// Chunks that are unpacked while tiles multiply the ones before are what slices
+// are that are unpacked before.
+TEST_P(QuantizedMatmulLibraryTest, CopiesAhead) {
+  const auto &[targetName, isa, format] = GetParam();
+  auto library = MatmulLibrary::create(*getTarget(targetName), 2);
+  if (!library)
+    GTEST_SKIP() << library.error().message;
+  if (isa != MatrixISA::X86_AMX_BF16)
+    GTEST_SKIP() << "only tiles of bf16 copy ahead";
+  // Chunks of which the last is shorter, and as long as the others.
+  for (int64_t k : {448, 512}) {
+    MatmulShape shape{
+        .n = 203, .k = k, .storage = *StorageFormat::parseOption(format)};
+    shape.packing = packingOf(isa, shape.storage);
+    const MatmulProgram program{
+        .shape = shape, .isa = isa, .threads = 1, .maxRows = maxRows};
+    Operands operands(program);
+    Draws draws(program, 11);
+    for (int i = 0; i < 12; ++i) {
+      // Fewer rows than a round of steps has strips for, too.
+      const int64_t rows = i % 3 == 0 ? 1 : draws.between(1, maxRows);
+      Schedule schedule = draws.schedule();
+      schedule.microKernel = {isa, i % 2 == 0 ? 32 : 16, 32};
+      schedule.slice[1] = 32 * draws.between(1, 3);
+      schedule.slice[2] = k;
+      schedule.chunkK = 64 * draws.between(0, 4);
+      schedule.prefetchLines = 0;
+      schedule.copiesAhead = true;
+      expectProducts(
+          **library, program, operands, schedule, rows,
+          [&](int64_t n, int64_t k) { return operands.weight(n, k); });
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Formats, QuantizedMatmulLibraryTest,
     testing::Values(
@@ -641,6 +681,14 @@ INSTANTIATE_TEST_SUITE_P(
                       "fp8-g64-f16"},
         QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16,
                       "fp8-g64-f16"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_BF16, "int8"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_BF16, "int8-row-f32"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_BF16,
+                      "int4-g64-f16-minimum"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_BF16, "fp8-g64-f16"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_INT8, "int8-g64-f16"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_INT8, "int8-row-f32"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_INT8, "int4"},
         QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_INT8, "int4"},
         QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI, "int4"},
         QuantizedCase{"x86-64-avx512-vnni", MatrixISA::X86_AVX512_VNNI,

@@ -126,6 +126,18 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_VNNI_6x32, 
 
 // -----
 
+// #gemm.schedule (C10): vectors have no time beside multiplying.
+// expected-error @below {{(C10) copies are made ahead for X86_AMX_BF16 only}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_6x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], copy = ahead>} {}
+
+// -----
+
+// There are two times to copy.
+// expected-error @below {{'after' is no time to copy: before or ahead}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], copy = after>} {}
+
+// -----
+
 // The forms of input are two.
 // expected-error @below {{'tiled' is no form of input: rows or packed}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = tiled>} {}
@@ -271,19 +283,19 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32,
 // -----
 
 // #gemm.schedule has nothing else.
-// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed' or 'k_group', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed', 'k_group' or 'copy', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], speed = 3>} {}
 
 // -----
 
 // #gemm.schedule names its streams before its order.
-// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed' or 'k_group', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed', 'k_group' or 'copy', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], order = rows_outer, streams = 2>} {}
 
 // -----
 
 // #gemm.schedule names each once.
-// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed' or 'k_group', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input', 'streamed', 'k_group' or 'copy', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], stores = cached, stores = cached>} {}
 
 // -----
@@ -1357,5 +1369,53 @@ func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>
 func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>, %y: memref<?x64xf32>, %z: memref<?x64xf32, strided<[128, 2]>>, %r: memref<?x32xf32>, %i: index) {
   // expected-error @below {{'gemm.epilogue' op (C5) @none must be a weight of 64 elements, without layers, not interleaved}}
   gemm.epilogue %s at(%i, %i) size(%i, %i) bias @none epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.nest (C8): tiles take no numbers of 4 bits.
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C8) X86_AMX_INT8_32x32 multiplies numbers of 8 bits in groups of a multiple of 64 k, or those of 4 bits copied to such, not int4-g32-f16 of 256 k}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_INT8_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): nor short groups of 8 bits.
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x1088xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AMX_INT8_32x32 does not read a weight of}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_INT8_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x1088xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C9): a slice of all of k.
+func.func @nest(%x: memref<?x256xbf16>, %w: memref<2x8x1088xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C9) only panels of a multiple of 32 columns, as many as the micro-kernel has, are unpacked ahead, for X86_AMX_BF16, in groups of a multiple of 32 k, and with a slice of all of K that no threads share}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [64, 32, 128], threads = [1, 1, 1], prefetch = [0, 0], copy = ahead>) unit 32 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xbf16>, memref<2x8x1088xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C9): all of k.
+func.func @nest(%x: memref<?x256xbf16>, %w: memref<2x8x1088xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C9) what is copied ahead is all of k, without parameters}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], copy = ahead>) unit 32 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xbf16>, memref<2x8x1088xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
   return
 }

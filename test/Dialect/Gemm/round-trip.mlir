@@ -74,3 +74,29 @@ func.func @integers(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
   }
   return
 }
+
+// CHECK-LABEL: func.func @copies_ahead
+func.func @copies_ahead(%x: memref<?x256xbf16>, %w: memref<2x8x1088xi8>, %i: index) {
+  %zero = arith.constant 0 : index
+  %all = arith.constant 256 : index
+  // CHECK: gemm.nest {{.*}} schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], k_chunk = 128, copy = ahead>) unit 32 {{.*}} stored <int8, group = 32, scale = f16>
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%zero to %all)
+      schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], k_chunk = 128, copy = ahead>) unit 32 rows_between [1, 64]
+      stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4>
+      : memref<?x256xbf16>, memref<2x8x1088xi8> {
+  ^finished(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @integer_tiles
+func.func @integer_tiles(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
+  // CHECK: gemm.nest {{.*}} schedule(<micro_kernel = X86_AMX_INT8_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 256>)
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_INT8_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed, k_group = 256>) unit 32 rows_between [1, 64]
+      stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4>
+      : memref<?x256xf32>, memref<2x8x576xi8> {
+  ^finished(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
+  }
+  return
+}
