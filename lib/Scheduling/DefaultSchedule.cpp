@@ -452,7 +452,7 @@ ScheduleTable joinTables(ScheduleTable table, const ScheduleTable &manyRows,
                          int64_t fewRows = 16) {
   // The range of which so many are the last ends with them.
   const auto last = std::ranges::find_if(
-      table, [](const auto &entry) { return entry.maxRows >= fewRows; });
+      table, [&](const auto &entry) { return entry.maxRows >= fewRows; });
   last->maxRows = fewRows;
   table.erase(std::next(last), table.end());
   for (const ScheduleTableEntry &entry : manyRows)
