@@ -379,14 +379,20 @@ Status Compilation::checkSchedules() {
 /// Without a matmul of integers the program needs no CPU that has instructions
 /// for them.
 void Compilation::forgetUnusedIntegers() {
-  WalkResult result = module->walk([](gemm::MatmulOp matmul) {
-    const bool multiplies = llvm::any_of(
-        matmul.getSchedules()->getSchedules(), [](gemm::ScheduleAttr schedule) {
-          return multipliesIntegers(schedule.getSchedule().microKernel.isa);
-        });
-    return multiplies ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  if (result.wasInterrupted())
+  auto multipliesBy = [&](bool (*isSuch)(MatrixISA)) {
+    WalkResult result = module->walk([&](gemm::MatmulOp matmul) {
+      const bool multiplies =
+          llvm::any_of(matmul.getSchedules()->getSchedules(),
+                       [&](gemm::ScheduleAttr schedule) {
+                         return isSuch(schedule.getSchedule().microKernel.isa);
+                       });
+      return multiplies ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return result.wasInterrupted();
+  };
+  if (!multipliesBy(hasIntegerTiles))
+    target.features.remove(CpuFeature::AMX_INT8);
+  if (multipliesBy(multipliesIntegers))
     return;
   target.features.remove(CpuFeature::AVXVNNI);
   target.features.remove(CpuFeature::AVX512VNNI);
@@ -405,7 +411,6 @@ void Compilation::forgetUnusedTiles() {
     return;
   target.features.remove(CpuFeature::AMX_TILE);
   target.features.remove(CpuFeature::AMX_BF16);
-  target.features.remove(CpuFeature::AMX_INT8);
 }
 
 /// Says in the IR how many threads run each phase, where they differ, or

@@ -182,7 +182,8 @@ std::string sandwich::knownProcessorNames() {
 // 2.1 GB/s (Altra) and 7.5 (desktops) in published figures; 5 is high, so that
 // plans rather keep cores awake.
 const Generation &sandwich::generationOf(const Target &target) {
-  // Integers: on AMX tiles multiply what has many rows, as bf16. A Zen 4
+  // Integers: on AMX tiles multiply what has many rows, as bf16 but where groups
+  // are long. A Zen 4
   // reaches 1.4 times its bf16 and 2.8 times its f32, which is what the CPUs
   // with AVX-512 are thought to; of ARM nothing was measured: two thirds to
   // four fifths of four times f32.

@@ -36,6 +36,7 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   unit(MatrixISA::X86_AVX512_BF16) = {0.5, 6, 0.5};
   unit(MatrixISA::X86_AVX512_VNNI) = {0.5, 5, 0.5};
   unit(MatrixISA::X86_AMX_BF16) = {21.6, 52, 8};
+  // Not measured by itself: as many tiles take as long.
   unit(MatrixISA::X86_AMX_INT8) = {21.6, 52, 8};
   unit(MatrixISA::ARM_NEON_F32) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_DOTPROD) = {0.5, 4, 0.5};
@@ -315,8 +316,8 @@ double CostModel::partSeconds(const MatmulShape &shape,
   double seconds = perPanel * static_cast<double>(part[1]) / walk.width;
   if (unpacks) {
     // Once, if the copy stays for all blocks of rows.
-    const bool stays =
-        schedule.order == LoopOrder::ColumnsOuter && bK >= part[2];
+    const bool stays = schedule.order == LoopOrder::ColumnsOuter &&
+                       bK >= part[2] && !schedule.copiesAhead;
     const auto times = static_cast<double>(stays ? 1 : rowBlocks);
     const auto elements = static_cast<double>(part[1]) * part[2];
     const double elementsPerCycle = schedule.groupK > 0 ? 8 : 4;

@@ -267,12 +267,13 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
   schedule.microKernel = kernel;
   schedule.slice[1] = unit;
   if (Schedule ahead = schedule; takesAllOfK(ahead)) {
-    // Rows are what L2 holds the input of beside the chunks.
-    constexpr int64_t mostRows = 256;
+    // Rows are what L2 holds the input of beside the chunks, but so many that
+    // unpacking takes no longer than multiplying.
+    constexpr int64_t fewestStrips = 2, mostStrips = 8;
     const int64_t inputRows = target.l2Bytes * 3 / 4 / (shape.k * bytes);
-    const int64_t blockRows = std::clamp(inputRows / kernel.rows, int64_t(1),
-                                         mostRows / kernel.rows) *
-                              kernel.rows;
+    const int64_t blockRows =
+        std::clamp(inputRows / kernel.rows, fewestStrips, mostStrips) *
+        kernel.rows;
     schedule = ahead;
     for (int64_t strips : {1, 2, 4})
       if (const int64_t rows = strips * kernel.rows;
@@ -428,17 +429,16 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
-/// The table of a weight of 4 bits for tiles of integers; none if it cannot be
-/// copied to groups that are long enough.
-std::optional<ScheduleTable> chooseRegroupedTiles(const MatmulShape &shape,
-                                                  const Target &target,
-                                                  int64_t threads) {
-  constexpr MatrixISA isa = MatrixISA::X86_AMX_INT8;
-  if (!std::ranges::count(target.matrixISAs, isa) ||
-      shape.storage.number != NumberFormat::Int4 ||
-      !multiplies(isa, shape.storage) || shape.deterministic)
+/// The table for tiles of integers, with copies of weights of 4 bits; none if
+/// there are none, or no copies can be made.
+std::optional<ScheduleTable> chooseIntegerTiles(const MatmulShape &shape,
+                                                const Target &target,
+                                                int64_t threads) {
+  const std::vector<MatrixISA> all = allInstructionsFor(shape, target);
+  const auto isa = std::ranges::find_if(all, hasIntegerTiles);
+  if (isa == all.end())
     return std::nullopt;
-  ScheduleTable table = chooseIntegers(shape, isa, target, threads);
+  ScheduleTable table = chooseIntegers(shape, *isa, target, threads);
   if (!std::ranges::all_of(table, [&](const ScheduleTableEntry &entry) {
         return verify(entry.schedule, shape).operator bool();
       }))
@@ -446,8 +446,8 @@ std::optional<ScheduleTable> chooseRegroupedTiles(const MatmulShape &shape,
   return table;
 }
 
-/// Few rows as `table` has them, by integers that are read at the speed of
-/// memory; more as `manyRows` has.
+/// Up to `fewRows` rows as `table` has them, by integers that are read at the
+/// speed of memory; more as `manyRows` has.
 ScheduleTable joinTables(ScheduleTable table, const ScheduleTable &manyRows,
                          int64_t fewRows = 16) {
   // The range of which so many are the last ends with them.
@@ -485,12 +485,9 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   const MatrixISA chosen = all.front();
   if (multipliesIntegers(chosen)) {
     ScheduleTable integers = chooseIntegers(shape, chosen, target, threads);
+    if (const auto tiles = chooseIntegerTiles(shape, target, threads))
+      return joinTables(integers, *tiles);
     const MatrixISA forMany = all.back();
-    if (hasIntegerTiles(forMany))
-      return joinTables(integers,
-                        chooseIntegers(shape, forMany, target, threads));
-    if (const auto regrouped = chooseRegroupedTiles(shape, target, threads))
-      return joinTables(integers, *regrouped);
     if (multipliesIntegers(forMany))
       return integers;
     // Of 16 rows of 8 bits tiles take less time.

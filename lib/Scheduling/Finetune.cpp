@@ -207,7 +207,8 @@ walkOperands(const Schedule &best,
 }
 
 /// `schedule`, of tiles that a weight of 4 bits is unpacked to bf16 for, with
-/// tiles of integers instead, by which all of K is rounded and copied at once.
+/// tiles of integers instead, which targets with the ones have: all of K is
+/// rounded at once, and copied to longer groups, if that suits `shape`.
 static Schedule withIntegerTiles(Schedule schedule, const MatmulShape &shape) {
   const MatrixISA isa = MatrixISA::X86_AMX_INT8;
   constexpr int64_t blockRows = 256;
@@ -248,6 +249,8 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
   };
   Schedule schedule = choice.schedule;
   schedule.order = LoopOrder::ColumnsOuter;
+  // A copy made before stays for other rows.
+  schedule.copiesAhead = false;
   SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   if (multipliesIntegers(choice.schedule.microKernel.isa)) {
     schedule = choice.schedule;
@@ -257,7 +260,8 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
       schedule = regroup(schedule, payload.shape);
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   } else if (hasTiles(choice.schedule.microKernel.isa) &&
-             payload.shape.roundsInput) {
+             payload.shape.roundsInput &&
+             payload.shape.storage.number == NumberFormat::Int4) {
     SANDWICH_RETURN_IF_ERROR(
         attempt(withIntegerTiles(choice.schedule, payload.shape)));
   }

@@ -35,7 +35,11 @@ std::vector<MicroKernel> sandwich::microKernelMenu(MatrixISA isa) {
 std::vector<MicroKernel> sandwich::microKernelMenu(const MatmulShape &shape,
                                                    const Target &target) {
   std::vector<MicroKernel> menu;
-  for (MatrixISA isa : allInstructionsFor(shape, target))
+  for (MatrixISA isa : allInstructionsFor(shape, target)) {
+    // They read what the rule or a walk has copied to longer groups only.
+    if (hasIntegerTiles(isa) && shape.storage.number == NumberFormat::Int4)
+      continue;
     std::ranges::copy(microKernelMenu(isa), std::back_inserter(menu));
+  }
   return menu;
 }

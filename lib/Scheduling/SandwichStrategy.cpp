@@ -134,7 +134,7 @@ SandwichStrategy::extension(const Payload &payload) const {
     return std::nullopt;
   Schedule schedule =
       extend(window.last(), payload, window.last().choice.schedule.microKernel);
-  if (!fits(payload, schedule))
+  if (!verify(schedule, payload.shape) || !fits(payload, schedule))
     return std::nullopt;
   return schedule;
 }

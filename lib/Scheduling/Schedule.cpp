@@ -287,6 +287,15 @@ static bool gainsByIntegerTiles(const MatmulShape &shape) {
          group >= fewestK && group % kOfIntegerTiles == 0;
 }
 
+/// Whether slices of `shape` can be copied to the groups that `isa` wants.
+static bool regroups(MatrixISA isa, const MatmulShape &shape) {
+  const int64_t group = shape.storage.groupOf(shape.k);
+  const int64_t regrouped = longGroupOf(isa, shape.k);
+  return shape.storage.number == NumberFormat::Int4 &&
+         multiplies(isa, shape.storage) && shape.k % regrouped == 0 &&
+         group < regrouped && regrouped % group == 0;
+}
+
 /// Whether many rows of floats take less time than those of integers: scaling
 /// the sums of each group takes most of what tiles of integers would gain, and
 /// where only AVX2 multiplies integers, registers of floats are twice as long.
@@ -308,10 +317,16 @@ std::vector<MatrixISA> sandwich::allInstructionsFor(const MatmulShape &shape,
   if (*chosen == MatrixISA::X86_AMX_BF16 &&
       unpacksWeights(*chosen, shape.storage) && !shape.deterministic)
     all.push_back(MatrixISA::X86_AVX512_BF16);
-  if (multipliesIntegers(*chosen) && gainsByIntegerTiles(shape) &&
-      std::ranges::count(target.matrixISAs, MatrixISA::X86_AMX_INT8)) {
+  const bool hasIntegerTiles =
+      std::ranges::any_of(target.matrixISAs, [](MatrixISA isa) {
+        return sandwich::hasIntegerTiles(isa);
+      });
+  if (multipliesIntegers(*chosen) && hasIntegerTiles &&
+      gainsByIntegerTiles(shape)) {
     all.push_back(MatrixISA::X86_AMX_INT8);
   } else if (multipliesIntegers(*chosen) && !shape.deterministic) {
+    if (hasIntegerTiles && regroups(MatrixISA::X86_AMX_INT8, shape))
+      all.push_back(MatrixISA::X86_AMX_INT8);
     MatmulShape exact = shape;
     exact.roundsInput = false;
     const std::optional<MatrixISA> floats = instructionsFor(exact, target);
@@ -396,10 +411,12 @@ Status sandwich::verifyCopiesAhead(const Schedule &schedule,
   if (kernel.isa != MatrixISA::X86_AMX_BF16 ||
       !unpacksWeights(schedule, shape) ||
       shape.storage.groupOf(shape.k) % kOfAheadRound != 0 ||
-      packing.panel != kernel.columns || packing.panel % 32 != 0 ||
-      schedule.threads[2] != 1 || schedule.slice[2] < shape.k)
-    return makeError("only panels of a multiple of 32 columns, as many as the "
-                     "micro-kernel has, are unpacked ahead, for ",
+      packing.panel != kernel.columns || packing.panel % columnsAhead != 0 ||
+      schedule.threads[2] != 1 || schedule.slice[2] < shape.k ||
+      schedule.prefetchLines != 0)
+    return makeError("only panels of a multiple of ", columnsAhead,
+                     " columns, as many as the micro-kernel has, are unpacked "
+                     "ahead, without being prefetched, for ",
                      name(MatrixISA::X86_AMX_BF16),
                      ", in groups of a multiple "
                      "of ",
@@ -625,8 +642,10 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
     schedule.prefetchLines = divideUp(lines, strips * parts);
     schedule.prefetchDistance = 0;
   }
-  schedule.copiesAhead = true;
-  schedule.copiesAhead = bool(verifyCopiesAhead(schedule, shape));
+  // Copies made before would stay for other rows.
+  schedule.copiesAhead = schedule.order == LoopOrder::RowsOuter;
+  schedule.copiesAhead =
+      bool(verifyCopiesAhead(schedule, shape)) && schedule.copiesAhead;
   if (hasTiles(kernel.isa) && !multipliesIntegers(kernel.isa))
     completeTiles(schedule, shape, strips);
   return schedule;
@@ -658,16 +677,18 @@ Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
   return schedule;
 }
 
+int64_t sandwich::longGroupOf(MatrixISA isa, int64_t k) {
+  // Tiles take longer to scale than to multiply groups of 128 k.
+  return hasIntegerTiles(isa) && k % longestRegrouped == 0 ? longestRegrouped
+                                                           : 128;
+}
+
 Schedule sandwich::regroup(Schedule schedule, const MatmulShape &shape) {
   constexpr int64_t chunkK = 512;
   // Weights with minima are chosen for being more exact.
   if (shape.storage.offset == GroupOffset::Minimum)
     return schedule;
-  // Tiles take longer to scale than to multiply groups of 128 k.
-  const int64_t longGroup = hasIntegerTiles(schedule.microKernel.isa) &&
-                                    shape.k % longestRegrouped == 0
-                                ? longestRegrouped
-                                : 128;
+  const int64_t longGroup = longGroupOf(schedule.microKernel.isa, shape.k);
   Schedule regrouped = schedule;
   regrouped.groupK = longGroup;
   int64_t &sliceK = regrouped.slice[2];

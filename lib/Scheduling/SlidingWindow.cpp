@@ -28,7 +28,8 @@ SlidingWindow::menu(const std::vector<MicroKernel> &menu) const {
                  entry.members.end();
         }))
       chosen.push_back(kernel);
-  return chosen;
+  // What only the untuned rule and the walk choose is no member of any class.
+  return chosen.empty() ? menu : chosen;
 }
 
 SlidingWindow::Entry

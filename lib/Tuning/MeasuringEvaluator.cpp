@@ -465,8 +465,11 @@ static std::vector<MicroKernel> tallestKernels(const MatmulShape &shape,
 }
 
 /// `shape` with the weight that micro-kernels of `isa` read: floats, if they
-/// are unpacked.
+/// are unpacked, or, of 4 bits for tiles of integers, a copy in longer groups.
 static MatmulShape asMultiplied(MatmulShape shape, MatrixISA isa) {
+  if (hasIntegerTiles(isa) && shape.storage.number == NumberFormat::Int4)
+    shape.storage =
+        multipliedStorage({.groupK = longGroupOf(isa, shape.k)}, shape.storage);
   if (!unpacksWeights(isa, shape.storage))
     return shape;
   shape.packing = multipliedPacking(isa, packingFor(shape, isa), shape.storage);

@@ -111,7 +111,9 @@ std::vector<Part> parts() {
             panel == packingOf(isa).panel && columns <= 2 * panel;
         for (const auto &[storage, group] : storedGroups)
           if (const Part part{isa, columns, panel, storage, group};
-              (multipliesIntegers(isa) ? isOnMenu : part.widens(1)) &&
+              (multipliesIntegers(isa)
+                   ? isOnMenu && multiplies(isa, part.format())
+                   : part.widens(1)) &&
               reads({isa, 1, columns}, integerPacking(panel), part.format()) &&
               (isUsual || group == 32 || (hasTiles(isa) && group == 64)) &&
               (!hasIntegerTiles(isa) ||

@@ -181,7 +181,7 @@ TEST(MicroKernelMenu, FollowsTheTarget) {
                          MatrixISA::ARM_NEON_I8MM, MatrixISA::ARM_NEON_BF16}));
   EXPECT_EQ(getTarget("aarch64-neon")->matrixISAs,
             (std::vector{MatrixISA::ARM_NEON_F32}));
-  EXPECT_EQ(amx.matrixISAs.size(), 6u);
+  EXPECT_EQ(amx.matrixISAs.size(), 7u);
 }
 
 TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {

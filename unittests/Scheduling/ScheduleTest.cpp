@@ -429,16 +429,72 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
                                       {6, X86_AVX512_VNNI},
                                       {16, X86_AVX512_VNNI},
                                       {32, X86_AMX_INT8},
-                                      {64, X86_AMX_INT8},
                                       {INT64_MAX, X86_AMX_INT8}}));
   integers.deterministic = true;
   EXPECT_EQ(instructions(), onlyIntegers);
   integers.deterministic = false;
-  // More than 48 rows in longer groups.
+  // Where no long groups divide K, as bf16; of 8 bits from 13 rows on.
+  integers.k = 2080;
+  const Expected unpacked = {{1, X86_AVX512_VNNI}, {2, X86_AVX512_VNNI},
+                             {6, X86_AVX512_VNNI}, {16, X86_AVX512_VNNI},
+                             {32, X86_AMX_BF16},   {64, X86_AMX_BF16},
+                             {128, X86_AMX_BF16},  {INT64_MAX, X86_AMX_BF16}};
+  EXPECT_EQ(instructions(), unpacked);
+  Expected unpackedBytes = unpacked;
+  unpackedBytes[3].first = 12;
+  integers.storage = *StorageFormat::parse("int8-g32-f16");
+  EXPECT_EQ(instructions(), unpackedBytes);
+  // Nor tiles of bf16.
+  integers.k = 2064;
   integers.storage = *StorageFormat::parse("int4-g16-f16");
-  Expected andCopies = onlyIntegers;
-  andCopies.insert(std::prev(andCopies.end()), {48, X86_AVX512_VNNI});
-  EXPECT_EQ(instructions(), andCopies);
+  EXPECT_EQ(instructions(), onlyIntegers);
+  // Long groups of 8 bits are multiplied as they are stored, with the same
+  // bits.
+  integers.k = 2048;
+  integers.storage = *StorageFormat::parse("int8-g128-f16");
+  integers.deterministic = true;
+  const Expected tiles = instructions();
+  EXPECT_EQ(tiles[3], std::pair(int64_t(16), X86_AVX512_VNNI));
+  EXPECT_EQ(tiles.back().second, X86_AMX_INT8);
+}
+
+TEST(Schedule, CopiesAheadForTilesOfBF16) {
+  const MatmulShape shape{
+      .n = 4096, .k = 5504, .storage = *StorageFormat::parse("int8-g32-f16")};
+  Result<ScheduleTable> table =
+      chooseByRule(shape, *getTarget("x86-64-amx"), 2);
+  ASSERT_TRUE(table);
+  const Schedule many = table->back().schedule;
+  EXPECT_TRUE(many.copiesAhead);
+  EXPECT_EQ(errorOf(many, shape), "");
+  auto isFine = [&](auto change) {
+    Schedule changed = many;
+    change(changed);
+    return errorOf(changed, shape).empty();
+  };
+  EXPECT_TRUE(isFine([](Schedule &each) { each.chunkK = 96; }));
+  EXPECT_FALSE(isFine([](Schedule &each) { each.slice[2] = 512; }));
+  EXPECT_FALSE(isFine([](Schedule &each) { each.threads = {1, 1, 2}; }));
+  EXPECT_FALSE(isFine([](Schedule &each) { each.prefetchLines = 1; }));
+  EXPECT_FALSE(isFine([](Schedule &each) {
+    each.microKernel = {MatrixISA::X86_AMX_BF16, 16, 64};
+    each.slice[1] = 64;
+  }));
+  EXPECT_FALSE(isFine([](Schedule &each) {
+    each.microKernel = {MatrixISA::X86_AVX512_BF16, 6, 32};
+    each.streamed = StreamedOperands::None;
+  }));
+  // 10 chunks of 512 k, and one of 384.
+  EXPECT_EQ(many.chunkK, 512);
+  EXPECT_EQ(stepsOfAheadRound(many, shape.k, 1), 1);
+  EXPECT_EQ(stepsOfAheadRound(many, shape.k, 3), 2);
+  EXPECT_EQ(stepsOfAheadRound(many, shape.k, 8), 4);
+  EXPECT_EQ(stepsOfAheadRound(many, 2048, 8), 8);
+  // Copies that are made before stay for other rows, by columns.
+  Schedule byColumns = many;
+  byColumns.order = LoopOrder::ColumnsOuter;
+  EXPECT_FALSE(completeByRule(byColumns, shape, 512).copiesAhead);
+  EXPECT_TRUE(completeByRule(many, shape, 512).copiesAhead);
 }
 
 TEST(Schedule, LoopOrdersHaveNames) {

@@ -139,6 +139,23 @@ TEST_F(ModelTunerTest, TunesWeightsOfIntegers) {
     }
 }
 
+// Also so many rows that tiles multiply what is copied to longer groups, which
+// is of no class of micro-kernels.
+TEST_F(ModelTunerTest, TunesManyRowsOfIntegers) {
+  const Target host = *getTarget("host");
+  MatmulShape shape{.n = 192,
+                    .k = 256,
+                    .storage = *StorageFormat::parseOption("int4"),
+                    .roundsInput = true};
+  options.window = 1;
+  Result<TunedModel> tuned =
+      tuneModel({{shape, 100}}, host, options, [](double) { return Status(); });
+  ASSERT_TRUE(tuned) << tuned.error().message;
+  EXPECT_TRUE(tuned->groups.front().complete);
+  for (const ScheduleTableEntry &entry : tuned->groups.front().table)
+    EXPECT_TRUE(verify(entry.schedule, tuned->groups.front().group.shape));
+}
+
 TEST_F(ModelTunerTest, KeepsWhatWasTunedBeforeItWasStopped) {
   // In the middle of the second matmul.
   Result<TunedModel> stopped = tune([](double done) -> Status {

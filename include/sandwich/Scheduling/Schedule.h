@@ -323,10 +323,10 @@ std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
                                          const Target &target);
 
 /// All that schedules of `shape` may multiply with, whether tuned or not: what
-/// `instructionsFor` says, and behind integers the floats to which their slices
-/// are unpacked for more rows, where these gain by that and sums may depend on
-/// the rows, or tiles of integers, where groups are long enough, which give the
-/// same bits, or, behind those of pairs of rows, those for one row that give the
+/// `instructionsFor` says, and behind integers tiles of them, where groups are
+/// long enough, which give the same bits; else, where sums may depend on the
+/// rows, such tiles for copies in longer groups, and the floats to which slices
+/// are unpacked for more rows, where these gain by that; or, behind those of pairs of rows, those for one row that give the
 /// same bits. Others may be less exact than was asked for, which speed alone
 /// must not decide.
 std::vector<MatrixISA> allInstructionsFor(const MatmulShape &shape,
@@ -350,8 +350,9 @@ StorageFormat multipliedStorage(const Schedule &schedule,
 /// K, which no threads share, and where sums may depend on the number of rows.
 Status verifyRegrouping(const Schedule &schedule, const MatmulShape &shape);
 
-/// k that are unpacked at a time where slices are copied ahead.
-inline constexpr int64_t kOfAheadRound = 32;
+/// k that are unpacked at a time where slices are copied ahead, and columns: of
+/// numbers of 4 bits two lines of 16 columns share one.
+inline constexpr int64_t kOfAheadRound = 32, columnsAhead = 32;
 
 /// Of copies ahead: the steps of 32 k in each of which 32 k of what comes next
 /// are unpacked, 1, 2, 4 or 8: the more, the less there is to do beside a
@@ -359,10 +360,10 @@ inline constexpr int64_t kOfAheadRound = 32;
 /// are whole rounds of them.
 int64_t stepsOfAheadRound(const Schedule &schedule, int64_t k, int64_t strips);
 
-/// An error if `schedule` copies ahead and `shape` cannot be: an untransposed
-/// weight that is unpacked for tiles of bf16 in groups of whole rounds, whose
-/// panels are the micro-kernel's columns, all of K at once and not shared by
-/// threads.
+/// An error if `schedule` copies ahead and `shape` cannot be: a weight that is
+/// unpacked for tiles of bf16, in groups of whole rounds, whose panels are the
+/// micro-kernel's columns, all of K at once and not shared by threads, and not
+/// prefetched as well.
 Status verifyCopiesAhead(const Schedule &schedule, const MatmulShape &shape);
 
 /// Whether its numbers are turned into those that `isa` multiplies in
@@ -401,8 +402,12 @@ Status verifyPrefetching(const Schedule &schedule, const MatmulShape &shape);
 Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape,
                         int64_t strips);
 
-/// `schedule`, of integers, with slices copied to groups of 128 k, for tiles of
-/// 256 where these divide K, and chunks of K of which L1 holds a panel's. As it was where that does not suit
+/// The k of a group to which slices of `k` k are copied for `isa`: 128, for
+/// tiles 256 where that divides `k`.
+int64_t longGroupOf(MatrixISA isa, int64_t k);
+
+/// `schedule`, of integers, with slices copied to groups of `longGroupOf` k, and
+/// chunks of K of which L1 holds a panel's. As it was where that does not suit
 /// `shape`, and where the weight has minima, which are there to be more exact.
 Schedule regroup(Schedule schedule, const MatmulShape &shape);
 

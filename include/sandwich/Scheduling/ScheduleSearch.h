@@ -125,7 +125,7 @@ public:
 
 private:
   /// Everything an answer depends on.
-  using Key = std::array<int64_t, 42>;
+  using Key = std::array<int64_t, 41>;
   static Key makeKey(bool slice, const Payload &payload,
                      const Schedule &schedule);
   static Key makeSliceKey(const MatmulShape &shape, const Schedule &schedule);

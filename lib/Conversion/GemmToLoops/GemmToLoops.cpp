@@ -27,7 +27,6 @@
 #include "sandwich/Target/Target.h"
 
 #include <cstddef>
-#include <limits>
 #include <set>
 
 namespace sandwich {
@@ -162,14 +161,16 @@ private:
                     Value place);
   /// Unpacks the thread's first chunk, where it has any.
   void copyFirstChunk();
-  /// Sets what calls of `strips` strips unpack ahead; the strip is `strip`.
+  /// Sets what the call for strip `strip` unpacks ahead.
   void setAhead(Value panelColumn, int64_t width, Value strip,
                 MicroKernelArguments &arguments);
   /// Unpacks what `strips` strips did not of the chunk that comes next, which
   /// is then the one to multiply.
   void finishAhead(Value panelColumn, int64_t width, Value strips);
-  /// The steps of a round of unpacking.
+  /// The steps of a round of unpacking, in which 32 k are, and so the k that a
+  /// call unpacks ahead.
   int64_t stepsOfRound();
+  Value kAheadOfCall() { return b.div(chunkKSize, stepsOfRound()); }
   /// The rows that a packed unit takes: integers of tiles lie in whole ones, so
   /// that each row begins at a cache line.
   Value packedUnit() { return multipliesGroups() ? b.index(unit) : tileRows; }
@@ -701,9 +702,18 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
                          b.mul(strips, packing.panel / partColumns));
       emitPrefetchArguments(width, prefetch, panelColumn, shareNumber,
                             arguments);
-      if (copiesAhead())
-        setAhead(panelColumn, width, strip, arguments);
-      emitCall(width, stripUnits, prefetch.plan, arguments);
+      if (!copiesAhead())
+        return emitCall(width, stripUnits, prefetch.plan, arguments);
+      // Strips beyond those that unpack it all only multiply.
+      auto callAhead = [&] {
+        MicroKernelArguments ahead = arguments;
+        setAhead(panelColumn, width, strip, ahead);
+        emitCall(width, stripUnits, prefetch.plan, ahead);
+      };
+      Value done = b.mul(strip, kAheadOfCall());
+      b.ifThenElse(
+          less(done, nextChunk(panelColumn, width).length), callAhead,
+          [&] { emitCall(width, stripUnits, prefetch.plan, arguments); });
     });
   }
   if (copiesAhead())
@@ -711,14 +721,15 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
 }
 
 int64_t NestLowering::stepsOfRound() {
-  // As many as the smallest block has strips for.
+  // As many as the smallest block has strips for: that of the fewest rows, or
+  // half of those that are just too many for one. They are the thread's.
   ArrayRef<int64_t> rows = op.getRowsBetween();
-  int64_t fewest = std::numeric_limits<int64_t>::max();
-  for (int64_t count : {std::max<int64_t>(rows[0], 1),
-                        std::min(rows[1], schedule.slice[0] + 1)})
-    if (count <= rows[1])
-      fewest = std::min(fewest, stripsOfBlock(schedule, count));
-  return stepsOfAheadRound(schedule, k, fewest);
+  Schedule ofThread = schedule;
+  ofThread.threads[0] = 1;
+  const int64_t strips = std::min(
+      stripsOfBlock(ofThread, std::max<int64_t>(rows[0], 1)),
+      stripsOfBlock(ofThread, std::min(rows[1], schedule.slice[0] + 1)));
+  return stepsOfAheadRound(schedule, k, strips);
 }
 
 void NestLowering::unpackRounds(Value column, Value firstK, Value endK,
@@ -784,9 +795,7 @@ void NestLowering::setAhead(Value panelColumn, int64_t width, Value strip,
   arguments.stored = weight;
   arguments.storedPanel = b.mul(b.div(next.column, packing.panel),
                                 weightBytes(storage, packing.panel, k));
-  // 32 k in each round.
-  Value ofCall = b.div(chunkKSize, stepsOfRound());
-  arguments.aheadK = b.add(next.k, b.mul(strip, ofCall));
+  arguments.aheadK = b.add(next.k, b.mul(strip, kAheadOfCall()));
   arguments.lastAheadK =
       b.add(next.k, b.sub(next.length, b.index(kOfAheadRound)));
   arguments.aheadPlace =
@@ -799,7 +808,7 @@ void NestLowering::finishAhead(Value panelColumn, int64_t width, Value strips) {
   const NextChunk next = nextChunk(panelColumn, width);
   Value place = b.sub(b.index(chunkElements()),
                       memref::LoadOp::create(b, chunkPlace, b.index(0)));
-  Value done = b.mul(strips, b.div(chunkKSize, stepsOfRound()));
+  Value done = b.mul(strips, kAheadOfCall());
   unpackRounds(next.column, b.add(next.k, b.min(done, next.length)),
                b.add(next.k, next.length), next.k, place);
   memref::StoreOp::create(b, place, chunkPlace, b.index(0));
@@ -826,7 +835,7 @@ void NestLowering::emitCall(int64_t width, Value units,
   specialization.prefetchPanels = prefetch.panels;
   specialization.packedInput = schedule.packsInput;
   specialization.streamed = schedule.streamed;
-  if (copiesAhead()) {
+  if (arguments.stored) {
     specialization.ahead = unpacking();
     specialization.stepsOfRound = stepsOfRound();
   }
