@@ -345,6 +345,7 @@ std::string ModuleWriter::schedule() {
   const std::string isa =
       isFault() ? d.pick<std::string>({"X86_AVX2_F32", "X86_AVX512_F32",
                                        "X86_AVX512_BF16", "X86_AMX_BF16",
+                                       "X86_AMX_INT8", "X86_AVX512_VNNI",
                                        "ARM_NEON_F32", "VAX_F32"})
                 : "X86_AVX2_F32";
   int64_t rows = isFault() ? d.between(0, 40) : d.pick<int64_t>({1, 2, 6});
@@ -370,6 +371,10 @@ std::string ModuleWriter::schedule() {
     text_ += ", input = packed";
   if (isFault() && d.perMille(100))
     text_ += ", streamed = both";
+  if (isFault() && d.perMille(100))
+    text_ += ", k_group = " + text(d.pick<int64_t>({-1, 0, 24, 128, 256}));
+  if (isFault() && d.perMille(100))
+    text_ += ", copy = ahead";
   return text_ + ">";
 }
 
