@@ -1400,7 +1400,7 @@ func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x1088xi8>, %i: index) {
 
 // gemm.nest (C9): a slice of all of k.
 func.func @nest(%x: memref<?x256xbf16>, %w: memref<2x8x1088xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C9) only panels of a multiple of 32 columns, as many as the micro-kernel has, are unpacked ahead, for X86_AMX_BF16, in groups of a multiple of 32 k, and with a slice of all of K that no threads share}}
+  // expected-error @below {{'gemm.nest' op (C9) only panels of a multiple of 32 columns, as many as the micro-kernel has, are unpacked ahead, without being prefetched, for X86_AMX_BF16, in groups of a multiple of 32 k, and with a slice of all of K that no threads share}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [64, 32, 128], threads = [1, 1, 1], prefetch = [0, 0], copy = ahead>) unit 32 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xbf16>, memref<2x8x1088xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
