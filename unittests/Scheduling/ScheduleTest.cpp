@@ -309,6 +309,14 @@ TEST(Schedule, UntunedIntegersArePrefetched) {
             (Lines{{1, 0}, {2, 0}, {6, 0}, {12, 4}, {48, 3}, {INT64_MAX, 1}}));
   EXPECT_EQ(linesOf("x86-64-avx512-vnni", "int8-g32-f16", 16384),
             (Lines{{1, 0}, {2, 0}, {6, 0}, {INT64_MAX, 0}}));
+  for (auto [format, one] :
+       {std::pair("int8-g32-f16", 32), std::pair("int4-g32-f16", 0)}) {
+    const Lines lines = linesOf("x86-64-amx", format, 2048);
+    EXPECT_EQ(lines[0], std::pair(int64_t(1), int64_t(one))) << format;
+    EXPECT_EQ(lines[1], std::pair(int64_t(2), int64_t(one / 2))) << format;
+    EXPECT_EQ(lines[2], std::pair(int64_t(6), int64_t(one > 0 ? 8 : 4)))
+        << format;
+  }
   EXPECT_EQ(linesOf("x86-64-avx512-bf16", "int4-g32-f16", 2048),
             (Lines{{1, 0}, {2, 0}, {6, 0}, {48, 0}, {INT64_MAX, 1}}));
 }
@@ -438,7 +446,7 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
   const Expected unpacked = {{1, X86_AVX512_VNNI}, {2, X86_AVX512_VNNI},
                              {6, X86_AVX512_VNNI}, {16, X86_AVX512_VNNI},
                              {32, X86_AMX_BF16},   {64, X86_AMX_BF16},
-                             {128, X86_AMX_BF16},  {INT64_MAX, X86_AMX_BF16}};
+                             {96, X86_AMX_BF16},   {INT64_MAX, X86_AMX_BF16}};
   EXPECT_EQ(instructions(), unpacked);
   Expected unpackedBytes = unpacked;
   unpackedBytes[3].first = 12;
