@@ -394,6 +394,39 @@ TEST_F(ScheduleDatabaseTest, KeepsLongerGroups) {
   EXPECT_EQ(loaded->find(key)->choices.front().schedule, schedule);
 }
 
+/// What only tiles of bf16 have; of a slice that is not all of K they do not.
+TEST_F(ScheduleDatabaseTest, KeepsCopiesAhead) {
+  const MatrixISA tiles = MatrixISA::X86_AMX_BF16;
+  TuningGroup group = makeGroup(0);
+  group.shape.storage = *StorageFormat::parse("int8-g32-f16");
+  group.shape.packing = packingOf(tiles, group.shape.storage);
+  const ScheduleKey key = ScheduleKey::of(group, *getTarget("x86-64-amx"),
+                                          tiles, Strategy::Sandwich);
+  Schedule schedule{.microKernel = {tiles, 32, 32},
+                    .slice = {64, 32, 2048},
+                    .threads = {1, 2, 1},
+                    .chunkK = 512,
+                    .copiesAhead = true};
+  auto load = [&] {
+    TunedSchedules tuned;
+    tuned.choices.push_back({64, schedule, 1, true});
+    ScheduleDatabase database;
+    database.insert(key, tuned);
+    EXPECT_TRUE(database.save(path));
+    return ScheduleDatabase::load(path);
+  };
+  Result<ScheduleDatabase> loaded = load();
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  ASSERT_NE(loaded->find(key), nullptr);
+  EXPECT_EQ(loaded->find(key)->choices.front().schedule, schedule);
+  schedule.slice[2] = 1024;
+  loaded = load();
+  ASSERT_FALSE(loaded);
+  EXPECT_NE(loaded.error().message.find("are unpacked ahead"),
+            std::string::npos)
+      << loaded.error().message;
+}
+
 TEST_F(ScheduleDatabaseTest, TheVersionNamesTheSources) {
   std::string version(scheduleVersion());
   size_t dash = version.find('-');
