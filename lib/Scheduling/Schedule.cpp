@@ -281,19 +281,17 @@ std::optional<MatrixISA> sandwich::instructionsFor(const MatmulShape &shape,
 /// stored: to scale the sums of a group takes as long as to multiply 128 k.
 static bool gainsByIntegerTiles(const MatmulShape &shape) {
   constexpr int64_t fewestK = 128;
-  const int64_t group = shape.storage.groupOf(shape.k);
-  return shape.storage.number == NumberFormat::Int8 &&
-         multiplies(MatrixISA::X86_AMX_INT8, shape.storage) &&
-         group >= fewestK && group % kOfIntegerTiles == 0;
+  constexpr MatrixISA isa = MatrixISA::X86_AMX_INT8;
+  return multiplies(isa, shape.storage) &&
+         shape.storage.groupOf(shape.k) >= fewestK &&
+         verifyRegrouping({.microKernel = {isa}}, shape);
 }
 
 /// Whether slices of `shape` can be copied to the groups that `isa` wants.
 static bool regroups(MatrixISA isa, const MatmulShape &shape) {
-  const int64_t group = shape.storage.groupOf(shape.k);
-  const int64_t regrouped = longGroupOf(isa, shape.k);
-  return shape.storage.number == NumberFormat::Int4 &&
-         multiplies(isa, shape.storage) && shape.k % regrouped == 0 &&
-         group < regrouped && regrouped % group == 0;
+  const Schedule copied{.microKernel = {isa},
+                        .groupK = longGroupOf(isa, shape.k)};
+  return multiplies(isa, shape.storage) && verifyRegrouping(copied, shape);
 }
 
 /// Whether many rows of floats take less time than those of integers: scaling
