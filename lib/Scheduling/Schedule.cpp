@@ -251,11 +251,11 @@ bool sandwich::reads(const MicroKernel &kernel, const Packing &packing,
 }
 
 bool sandwich::multiplies(MatrixISA isa, const StorageFormat &storage) {
-  // Steps of K are whole groups or parts of one.
   if (hasIntegerTiles(isa))
     return storage.hasIntegers() && storage.offset != GroupOffset::Minimum &&
            (storage.number == NumberFormat::Int4 ||
             storage.groupSize % kOfIntegerTiles == 0);
+  // Steps of K are whole groups or parts of one.
   if (storage.isQuantized())
     return (storage.hasIntegers() || !multipliesIntegers(isa)) &&
            storage.groupSize % packingOf(isa).kStep == 0;
@@ -642,8 +642,8 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   }
   // Copies made before would stay for other rows.
   schedule.copiesAhead = schedule.order == LoopOrder::RowsOuter;
-  schedule.copiesAhead =
-      bool(verifyCopiesAhead(schedule, shape)) && schedule.copiesAhead;
+  if (!verifyCopiesAhead(schedule, shape))
+    schedule.copiesAhead = false;
   if (hasTiles(kernel.isa) && !multipliesIntegers(kernel.isa))
     completeTiles(schedule, shape, strips);
   return schedule;
