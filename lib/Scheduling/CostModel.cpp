@@ -236,7 +236,8 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .callsPerStrip = std::max<int64_t>(packing.panel / kernel.columns, 1),
       .columnRegisters = static_cast<double>(kernel.columns) / file.columns,
       .kStep = hasTiles(kernel.isa)
-                   ? (integers ? kOfIntegerTiles : packing.kStep)
+                   ? (integers ? kOfIntegerTiles(storage.groupOf(shape.k))
+                               : packing.kStep)
                : isMatrixInt8 ? 2 * packing.kPack
                               : packingOf(kernel.isa).kPack,
       .linesPerStep = 0,

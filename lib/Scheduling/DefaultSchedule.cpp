@@ -454,10 +454,12 @@ std::optional<ScheduleTable> chooseIntegerTiles(const MatmulShape &shape,
   return table;
 }
 
-/// Up to `fewRows` rows as `table` has them, by integers that are read at the
-/// speed of memory; more as `manyRows` has.
+/// Rows up to which vectors of integers read weights beside tiles of them.
+constexpr int64_t fewRowsOfVectors = 16;
+
+/// Up to `fewRows` rows as `table` has them, more as `manyRows` has.
 ScheduleTable joinTables(ScheduleTable table, const ScheduleTable &manyRows,
-                         int64_t fewRows = 16) {
+                         int64_t fewRows) {
   // The range of which so many are the last ends with them.
   const auto last = std::ranges::find_if(
       table, [&](const auto &entry) { return entry.maxRows >= fewRows; });
@@ -492,20 +494,22 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
                      " multiply a weight of ", shape.n, " x ", shape.k);
   const MatrixISA chosen = all.front();
   if (multipliesIntegers(chosen)) {
-    ScheduleTable integers = chooseIntegers(shape, chosen, target, threads);
-    if (const auto tiles = chooseIntegerTiles(shape, target, threads))
-      return joinTables(integers, *tiles);
+    ScheduleTable table = chooseIntegers(shape, chosen, target, threads);
+    int64_t served = 16;
+    if (const auto tiles = chooseIntegerTiles(shape, target, threads)) {
+      table = joinTables(table, *tiles, fewRowsOfVectors);
+      served = mostRowsOfIntegerTiles(shape);
+      // Copies of 4 bits serve all rows.
+      if (served == 0)
+        return table;
+    }
     const MatrixISA forMany = all.back();
-    if (multipliesIntegers(forMany))
-      return integers;
-    // Of 16 rows of 8 bits tiles take less time.
-    const int64_t fewRows =
-        hasTiles(forMany) && shape.storage.number == NumberFormat::Int8 ? 12
-                                                                        : 16;
-    return joinTables(integers,
+    if (served == INT64_MAX || multipliesIntegers(forMany))
+      return table;
+    return joinTables(table,
                       chooseUnpacking(shape, forMany, packingFor(shape, chosen),
                                       target, threads),
-                      fewRows);
+                      served);
   }
   if (unpacksWeights(chosen, shape.storage))
     return chooseUnpacking(shape, chosen, packingFor(shape, chosen), target,

@@ -39,7 +39,11 @@ std::vector<MicroKernel> sandwich::microKernelMenu(const MatmulShape &shape,
     // They read what the rule or a walk has copied to longer groups only.
     if (hasIntegerTiles(isa) && shape.storage.number == NumberFormat::Int4)
       continue;
-    std::ranges::copy(microKernelMenu(isa), std::back_inserter(menu));
+    std::ranges::copy_if(microKernelMenu(isa), std::back_inserter(menu),
+                         [&](const MicroKernel &kernel) {
+                           return hasTilesForSums(
+                               kernel, shape.storage.groupOf(shape.k));
+                         });
   }
   return menu;
 }

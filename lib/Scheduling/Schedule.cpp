@@ -254,7 +254,7 @@ bool sandwich::multiplies(MatrixISA isa, const StorageFormat &storage) {
   if (hasIntegerTiles(isa))
     return storage.hasIntegers() && storage.offset != GroupOffset::Minimum &&
            (storage.number == NumberFormat::Int4 ||
-            storage.groupSize % kOfIntegerTiles == 0);
+            kOfIntegerTiles(storage.groupSize) > 0);
   // Steps of K are whole groups or parts of one.
   if (storage.isQuantized())
     return (storage.hasIntegers() || !multipliesIntegers(isa)) &&
@@ -277,14 +277,16 @@ std::optional<MatrixISA> sandwich::instructionsFor(const MatmulShape &shape,
   return chosen;
 }
 
-/// Whether many rows are multiplied by tiles of integers as the weight is
-/// stored: to scale the sums of a group takes as long as to multiply 128 k.
-static bool gainsByIntegerTiles(const MatmulShape &shape) {
-  constexpr int64_t fewestK = 128;
+int64_t sandwich::mostRowsOfIntegerTiles(const MatmulShape &shape) {
   constexpr MatrixISA isa = MatrixISA::X86_AMX_INT8;
-  return multiplies(isa, shape.storage) &&
-         shape.storage.groupOf(shape.k) >= fewestK &&
-         verifyRegrouping({.microKernel = {isa}}, shape);
+  if (!multiplies(isa, shape.storage) ||
+      !verifyRegrouping({.microKernel = {isa}}, shape))
+    return 0;
+  // To scale the sums of a group takes as long as to multiply 128 k. Of few
+  // rows that is less than unpacking takes, which all rows share.
+  constexpr int64_t fewestK = 128, rowsOfGroupsOf32 = 48;
+  const int64_t group = shape.storage.groupOf(shape.k);
+  return group >= fewestK ? INT64_MAX : rowsOfGroupsOf32 * group / 32;
 }
 
 /// Whether slices of `shape` can be copied to the groups that `isa` wants.
@@ -319,12 +321,14 @@ std::vector<MatrixISA> sandwich::allInstructionsFor(const MatmulShape &shape,
       std::ranges::any_of(target.matrixISAs, [](MatrixISA isa) {
         return sandwich::hasIntegerTiles(isa);
       });
-  if (multipliesIntegers(*chosen) && hasIntegerTiles &&
-      gainsByIntegerTiles(shape)) {
+  if (!multipliesIntegers(*chosen))
+    return all;
+  const int64_t rowsOfTiles =
+      hasIntegerTiles ? mostRowsOfIntegerTiles(shape) : 0;
+  if (rowsOfTiles > 0 ||
+      (hasIntegerTiles && regroups(MatrixISA::X86_AMX_INT8, shape)))
     all.push_back(MatrixISA::X86_AMX_INT8);
-  } else if (multipliesIntegers(*chosen) && !shape.deterministic) {
-    if (hasIntegerTiles && regroups(MatrixISA::X86_AMX_INT8, shape))
-      all.push_back(MatrixISA::X86_AMX_INT8);
+  if (rowsOfTiles < INT64_MAX && !shape.deterministic) {
     MatmulShape exact = shape;
     exact.roundsInput = false;
     const std::optional<MatrixISA> floats = instructionsFor(exact, target);
@@ -355,18 +359,31 @@ StorageFormat sandwich::multipliedStorage(const Schedule &schedule,
           .scale = ScaleFormat::F32};
 }
 
+bool sandwich::hasTilesForSums(const MicroKernel &kernel, int64_t group) {
+  // The fifth can hold an input only where all rows are as long.
+  constexpr int64_t tileColumns = 16, mostSums = 4;
+  return !hasIntegerTiles(kernel.isa) || kOfIntegerTiles(group) != 32 ||
+         kernel.rows / registerFileOf(kernel.isa).rows * kernel.columns /
+                 tileColumns <=
+             mostSums;
+}
+
 Status sandwich::verifyRegrouping(const Schedule &schedule,
                                   const MatmulShape &shape) {
   if (const StorageFormat storage = multipliedStorage(schedule, shape.storage);
       hasIntegerTiles(schedule.microKernel.isa) &&
       (storage.number != NumberFormat::Int8 ||
-       storage.groupOf(shape.k) % kOfIntegerTiles != 0))
+       kOfIntegerTiles(storage.groupOf(shape.k)) == 0))
     return makeError(schedule.microKernel.name(),
-                     " multiplies numbers of 8 "
-                     "bits in groups of a multiple of ",
-                     kOfIntegerTiles,
-                     " k, or those of 4 bits copied to such, not ",
+                     " multiplies numbers of 8 bits in groups of a multiple of "
+                     "32 k, or those of 4 bits copied to such, not ",
                      storage.name(), " of ", shape.k, " k");
+  if (!hasTilesForSums(schedule.microKernel,
+                       multipliedStorage(schedule, shape.storage)
+                           .groupOf(shape.k)))
+    return makeError(schedule.microKernel.name(),
+                     " has more than four tiles of sums, which inputs of 32 k "
+                     "leave");
   if (schedule.groupK == 0)
     return {};
   if (!multipliesIntegers(schedule.microKernel.isa) ||

@@ -26,12 +26,14 @@ using namespace sandwich;
 
 namespace {
 
-/// The state of a thread, as 32-bit words: the rows of eight tiles, and how
-/// many of them the configured tiles have.
+/// The state of a thread, as 32-bit words: the rows of eight tiles, how many of
+/// them the configured tiles have, and the words of an input's row, which are
+/// the rows of a weight's.
 constexpr int64_t rowWords = tile::rowBytes / 4;
 constexpr int64_t tileWords = tile::maxRows * rowWords;
 constexpr int64_t rowsWord = tile::numTiles * tileWords;
-constexpr int64_t stateWords = rowsWord + 1;
+constexpr int64_t inputWordsWord = rowsWord + 1;
+constexpr int64_t stateWords = inputWordsWord + 1;
 
 /// Rewrites the operations of one function, whose thread's state is `state`.
 class Emulator {
@@ -59,8 +61,12 @@ private:
         b, DenseElementsAttr::get(rowType, APInt(32, bits)));
   }
   void forRows(Value rows, llvm::function_ref<void(Value row)> body);
+  /// The state's word `word`.
+  Value loadState(int64_t word);
   /// How many rows the tile has.
-  Value rowsOf(uint32_t tile);
+  Value rowsOf(uint32_t tile) {
+    return loadState(tile < tile::firstWeightTile ? rowsWord : inputWordsWord);
+  }
   /// The word of the state with column `column` of the tile's row.
   Value place(uint32_t tile, Value row, Value column = Value());
   Value loadRow(uint32_t tile, Value row) {
@@ -90,11 +96,9 @@ void Emulator::forRows(Value rows, llvm::function_ref<void(Value row)> body) {
   body(loop.getInductionVar());
 }
 
-Value Emulator::rowsOf(uint32_t tile) {
-  if (tile >= tile::firstWeightTile)
-    return index(tile::maxRows);
-  Value rows = memref::LoadOp::create(b, state, index(rowsWord));
-  return arith::IndexCastOp::create(b, b.getIndexType(), rows);
+Value Emulator::loadState(int64_t word) {
+  Value value = memref::LoadOp::create(b, state, index(word));
+  return arith::IndexCastOp::create(b, b.getIndexType(), value);
 }
 
 Value Emulator::place(uint32_t tile, Value row, Value column) {
@@ -107,6 +111,9 @@ Value Emulator::place(uint32_t tile, Value row, Value column) {
 void Emulator::emulate(tile::ConfigureOp op) {
   Value rows = arith::IndexCastOp::create(b, b.getI32Type(), op.getRows());
   memref::StoreOp::create(b, rows, state, index(rowsWord));
+  const int64_t inputWords = op.getHalfInputs() ? rowWords / 2 : rowWords;
+  memref::StoreOp::create(b, arith::ConstantIntOp::create(b, inputWords, 32),
+                          state, index(inputWordsWord));
   // No number: nobody may rely on what tiles held.
   Value nothing = splat(0xffffffff);
   forRows(index(tile::numTiles * tile::maxRows),
@@ -138,9 +145,24 @@ static VectorType getElementsType(Value buffer) {
 }
 
 void Emulator::emulate(tile::LoadOp op) {
+  VectorType type = getElementsType(op.getBase());
   forRows(rowsOf(op.getTile()), [&](Value row) {
-    Value elements = vector::LoadOp::create(b, getElementsType(op.getBase()),
-                                            op.getBase(), rowPosition(op, row));
+    SmallVector<Value> position = rowPosition(op, row);
+    Value elements;
+    if (op.getTile() == tile::firstInputTile ||
+        op.getTile() == tile::firstInputTile + 1) {
+      Value count = arith::MulIOp::create(
+          b, loadState(inputWordsWord),
+          index(type.getNumElements() / rowWords));
+      Value mask = vector::CreateMaskOp::create(
+          b, type.clone(b.getI1Type()), count);
+      Value zero =
+          arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(type)));
+      elements = vector::MaskedLoadOp::create(b, type, op.getBase(), position,
+                                              mask, zero);
+    } else {
+      elements = vector::LoadOp::create(b, type, op.getBase(), position);
+    }
     storeRow(b.createOrFold<vector::BitCastOp>(rowType, elements), op.getTile(),
              row);
   });
@@ -184,8 +206,9 @@ Value Emulator::multiplyI8U8(Value sums, Value input, Value weight) {
 
 void Emulator::emulate(tile::MultiplyOp op) {
   forRows(rowsOf(op.getSums()), [&](Value row) {
-    auto loop = scf::ForOp::create(b, index(0), index(rowWords), index(1),
-                                   loadRow(op.getSums(), row));
+    auto loop =
+        scf::ForOp::create(b, index(0), loadState(inputWordsWord), index(1),
+                           loadRow(op.getSums(), row));
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());

@@ -118,7 +118,7 @@ std::vector<Part> parts() {
               (isUsual || group == 32 || (hasTiles(isa) && group == 64)) &&
               (!hasIntegerTiles(isa) ||
                (multiplies(isa, part.format()) && part.format().bits() == 8 &&
-                group % kOfIntegerTiles == 0)))
+                kOfIntegerTiles(group) > 0)))
             result.push_back(part);
       }
   }

@@ -241,14 +241,25 @@ bool canPackInput(MatrixISA isa);
 /// part has `rows` rows and `columns` columns.
 bool packsByRule(const MicroKernel &kernel, int64_t rows, int64_t columns);
 
-/// k of a tile of integers, of which a group has a multiple.
-inline constexpr int64_t kOfIntegerTiles = 64;
+/// k that tiles of integers multiply at once of groups of `group` k, of which
+/// these have a multiple: what a row of a tile holds, or half; 0 if neither.
+constexpr int64_t kOfIntegerTiles(int64_t group) {
+  for (int64_t k : {64, 32})
+    if (group % k == 0)
+      return k;
+  return 0;
+}
 
 /// Whether `isa` multiplies tiles of integers: of 8 bits without minima, in
-/// groups of whole tiles, or what schedules copy to that (`groupK`).
+/// groups that `kOfIntegerTiles` knows, or what schedules copy to that
+/// (`groupK`).
 inline bool hasIntegerTiles(MatrixISA isa) {
   return hasTiles(isa) && multipliesIntegers(isa);
 }
+
+/// Whether `kernel`, if it has tiles of integers, has one for each of its sums
+/// with weights in groups of `group` k.
+bool hasTilesForSums(const MicroKernel &kernel, int64_t group);
 
 /// The most k of a group to which slices are copied: inputs that are rounded in
 /// longer ones come near 1e-3 nats from a file's values
@@ -322,13 +333,19 @@ bool multiplies(MatrixISA isa, const StorageFormat &storage);
 std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
                                          const Target &target);
 
+/// The most rows that tiles of integers of the weight of `shape`, read as it is
+/// stored, take less time for than floats that it is unpacked to, by the untuned
+/// rule; 0 if there are no such tiles.
+int64_t mostRowsOfIntegerTiles(const MatmulShape &shape);
+
 /// All that schedules of `shape` may multiply with, whether tuned or not: what
-/// `instructionsFor` says, and behind integers tiles of them, where groups are
-/// long enough, which give the same bits; else, where sums may depend on the
-/// rows, such tiles for copies in longer groups, and the floats to which slices
-/// are unpacked for more rows, where these gain by that; or, behind those of pairs of rows, those for one row that give the
-/// same bits. Others may be less exact than was asked for, which speed alone
-/// must not decide.
+/// `instructionsFor` says; behind integers tiles of them, which give the same
+/// bits, or, where sums may depend on the rows, such tiles for copies in longer
+/// groups; then, unless groups are long enough for tiles of all rows, the floats
+/// to which slices are unpacked for more rows, where these gain by that and sums
+/// may depend on the rows; or, behind those of pairs of rows, those for one row
+/// that give the same bits. Others may be less exact than was asked for, which
+/// speed alone must not decide.
 std::vector<MatrixISA> allInstructionsFor(const MatmulShape &shape,
                                           const Target &target);
 

@@ -476,7 +476,10 @@ void NestLowering::configureTiles() {
     return b.createOrFold<arith::MaxUIOp>(value, one);
   };
   tileRows = divideUp(atLeastOne(rows), atLeastOne(units));
-  tile::ConfigureOp::create(b, tileRows);
+  const bool halvesInputs =
+      multipliesGroups() &&
+      kOfIntegerTiles(multiplied.groupOf(k)) < tile::rowBytes;
+  tile::ConfigureOp::create(b, tileRows, halvesInputs);
 }
 
 void NestLowering::packInput() {

@@ -28,14 +28,12 @@ public:
                     const MicroKernelSpecialization &specialization,
                     const MicroKernelArguments &arguments)
       : TileWriter(builder, specialization, arguments, tile::Products::I8U8),
-        storage(specialization.storage), group(specialization.group) {}
+        storage(specialization.storage), group(specialization.group),
+        kOfStep(kOfIntegerTiles(group)) {}
 
   void write();
 
 private:
-  static constexpr int64_t kOfStep = tile::rowBytes;
-  static constexpr int64_t tileBytes = tile::maxRows * tile::rowBytes;
-
   /// Sets where group `number` of those that the call is for lies.
   void setPlaces(Value number);
   void multiplyGroup();
@@ -67,6 +65,8 @@ private:
 
   const StorageFormat storage;
   const int64_t group;
+  /// K of one multiplication: the bytes of a row of the input's tile.
+  const int64_t kOfStep;
   /// Sums of a group, one tile behind the other.
   Value groupSums;
   /// The bytes at which the group's rows of each tile and its numbers of each
@@ -129,10 +129,10 @@ void IntegerTileWriter::multiplyGroup() {
 }
 
 void IntegerTileWriter::loadInput(int64_t row, Value k) {
-  Value step = b.mul(b.div(k, kOfStep), tileBytes);
+  Value step = b.mul(k, tile::maxRows);
   tile::LoadOp::create(b, inputTile(row), arguments.input,
                        ValueRange{b.index(0), b.add(rows[row], step)},
-                       b.index(tile::rowBytes), streamsInput);
+                       b.index(kOfStep), streamsInput);
 }
 
 void IntegerTileWriter::loadWeight(int64_t column, Value k) {

@@ -205,12 +205,11 @@ void InputRounding::storeNumbers(Value numbers, Value groupPlace, Value place,
     return;
   }
   if (layout == RoundedRows::Tile) {
-    Value inTile =
-        b.add(b.mul(place, tile::rowBytes), b.rem(k, tile::rowBytes));
-    Value number = b.div(k, tile::rowBytes);
-    store(numbers,
-          b.add(groupPlace,
-                b.add(b.mul(number, tile::maxRows * tile::rowBytes), inTile)));
+    const int64_t step = kOfIntegerTiles(piece.group);
+    Value inStep = b.add(b.mul(place, step), b.rem(k, step));
+    Value number = b.div(k, step);
+    store(numbers, b.add(groupPlace, b.add(b.mul(number, tile::maxRows * step),
+                                           inStep)));
     return;
   }
   constexpr int64_t operandBytes = 16, halfBytes = operandBytes / 2;

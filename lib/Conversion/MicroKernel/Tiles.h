@@ -15,8 +15,8 @@
 namespace sandwich {
 
 /// The body of a micro-kernel of at most 2 x 2 or 1 x 5 tiles of sums, in the
-/// first tiles; those of the input follow them. The caller configured how many
-/// rows they have.
+/// first tiles; those of the input are behind them. The caller configured how
+/// many rows they have.
 class TileWriter {
 public:
   TileWriter(mlir::ImplicitLocOpBuilder &builder,
@@ -49,7 +49,8 @@ protected:
   }
   /// The tiles of the operands of a row and of a column.
   int64_t inputTile(int64_t row) const {
-    const int64_t firstInput = rowTiles * columnTiles;
+    const int64_t firstInput =
+        std::max(rowTiles * columnTiles, tile::firstInputTile);
     return firstInput + row % (tile::firstWeightTile - firstInput);
   }
   int64_t weightTile(int64_t column) const {

@@ -30,10 +30,12 @@ namespace {
 
 /// What `ldtilecfg` reads, as 64-bit words: a byte for the palette, from byte
 /// 16 on two bytes for each tile's bytes in a row, from byte 48 on one for its
-/// rows.
+/// rows. The second word of rows' bytes is of the inputs' and weights' tiles.
 constexpr int64_t configurationWords = 8;
 constexpr int64_t rowBytesWords[] = {2, 3};
 constexpr int64_t rowsWord = 6;
+constexpr uint64_t wholeRows = 0x0040004000400040;
+constexpr uint64_t halfInputRows = 0x0040004000200020;
 
 /// Rewrites the operations of one function.
 class FunctionLowering {
@@ -134,7 +136,7 @@ Value FunctionLowering::getConfiguration() {
   for (int64_t i = 0; i < configurationWords; ++i) {
     uint64_t value = i == 0 ? 1 : 0;
     if (llvm::is_contained(rowBytesWords, i))
-      value = 0x0040004000400040;
+      value = wholeRows;
     memref::StoreOp::create(b, word(value), configuration, index(i));
   }
   // Behind the last use; a program has one block.
@@ -147,11 +149,13 @@ Value FunctionLowering::getConfiguration() {
 }
 
 void FunctionLowering::lower(tile::ConfigureOp op) {
-  static_assert(tile::firstWeightTile == 6 && tile::maxRows == 16);
+  static_assert(tile::firstWeightTile == 6 && tile::firstInputTile == 4 &&
+                tile::maxRows == 16);
   Value buffer = getConfiguration();
   Value rows = arith::IndexCastOp::create(b, b.getI64Type(), op.getRows());
+  // Differs by the rows of weights also where only the bytes of rows do.
   Value wanted = arith::OrIOp::create(
-      b, word(0x1010000000000000),
+      b, word(op.getHalfInputs() ? 0x0808000000000000 : 0x1010000000000000),
       arith::MulIOp::create(b, rows, word(0x010101010101)));
   Value had = memref::LoadOp::create(b, buffer, index(rowsWord));
   Value differs =
@@ -160,6 +164,9 @@ void FunctionLowering::lower(tile::ConfigureOp op) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(conditional.thenBlock());
   memref::StoreOp::create(b, wanted, buffer, index(rowsWord));
+  memref::StoreOp::create(b,
+                          word(op.getHalfInputs() ? halfInputRows : wholeRows),
+                          buffer, index(rowBytesWords[1]));
   call("llvm.x86.ldtilecfg", toPointer(buffer, index(0)));
 }
 

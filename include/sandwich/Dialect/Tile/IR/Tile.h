@@ -30,6 +30,8 @@ namespace sandwich::tile {
 inline constexpr int64_t numTiles = 8;
 /// The first tile of weights: those before it hold sums and input.
 inline constexpr int64_t firstWeightTile = 6;
+/// The first that holds an input where `half_inputs` makes a difference.
+inline constexpr int64_t firstInputTile = 4;
 /// The most rows of a tile, and all of a weight's.
 inline constexpr int64_t maxRows = 16;
 inline constexpr int64_t rowBytes = 64;

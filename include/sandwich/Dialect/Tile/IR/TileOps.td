@@ -22,15 +22,18 @@ def Tile_Buffer : MemRefOf<[F32, I32, BF16, I8]>;
 def Tile_ConfigureOp : Tile_Op<"configure"> {
   let summary = "Says how many rows the tiles of sums and input have";
   let description = [{
-    `rows` is between 1 and 16. The tiles hold anything afterwards. Nothing is
-    done where this function configured them so before, and the function gives
-    them back when it returns: who uses tiles configures them in an outer
-    function, as often as it likes, and calls none that configures them itself.
+    `rows` is between 1 and 16. Those of tiles have 64 bytes, but for
+    `half_inputs`: then tiles 4 and 5, which inputs are in, have rows of 32 and
+    tiles 6 and 7, of weights, 8 rows instead of 16. The tiles hold anything
+    afterwards. Nothing is done where this function configured them so before,
+    and the function gives them back when it returns: who uses tiles configures
+    them in an outer function, as often as it likes, and calls none that
+    configures them itself.
 
     Constraints: (C1) where it is constant, `rows` is between 1 and 16.
   }];
-  let arguments = (ins Index:$rows);
-  let assemblyFormat = "$rows attr-dict";
+  let arguments = (ins Index:$rows, UnitAttr:$half_inputs);
+  let assemblyFormat = "$rows (`half_inputs` $half_inputs^)? attr-dict";
   let hasVerifier = 1;
 }
 
