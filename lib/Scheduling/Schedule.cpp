@@ -360,12 +360,10 @@ StorageFormat sandwich::multipliedStorage(const Schedule &schedule,
 }
 
 bool sandwich::hasTilesForSums(const MicroKernel &kernel, int64_t group) {
-  // The fifth can hold an input only where all rows are as long.
-  constexpr int64_t tileColumns = 16, mostSums = 4;
-  return !hasIntegerTiles(kernel.isa) || kOfIntegerTiles(group) != 32 ||
-         kernel.rows / registerFileOf(kernel.isa).rows * kernel.columns /
-                 tileColumns <=
-             mostSums;
+  constexpr int64_t mostSums = 4;
+  const RegisterFile file = registerFileOf(kernel.isa);
+  return !halvesInputTiles(kernel.isa, group) ||
+         kernel.rows / file.rows * (kernel.columns / file.columns) <= mostSums;
 }
 
 Status sandwich::verifyRegrouping(const Schedule &schedule,

@@ -1,14 +1,17 @@
 // RUN: sandwich-opt %s -test-emulate-amx | FileCheck %s --implicit-check-not=tile.
 
 // A function that others call gets the state of the thread from them: rows are
-// loaded, stored and multiplied one by one, as many as were configured.
+// loaded, stored and multiplied one by one, as many as were configured; those of
+// the input are as long.
 // CHECK-LABEL: func @multiply
-// CHECK-SAME: %[[STATE:[^:]*]]: memref<2049xi32>)
+// CHECK-SAME: %[[STATE:[^:]*]]: memref<2050xi32>)
 // CHECK: scf.for
 // CHECK: vector.store %{{.*}}, %[[STATE]]
 // CHECK: memref.load %[[STATE]]
 // CHECK: scf.for
-// CHECK: vector.load %{{.*}} : memref<?x?xbf16>, vector<32xbf16>
+// CHECK: memref.load %[[STATE]]
+// CHECK: vector.create_mask %{{.*}} : vector<32xi1>
+// CHECK: vector.maskedload %{{.*}} : memref<?x?xbf16>, vector<32xi1>, vector<32xbf16> into vector<32xbf16>
 // CHECK: vector.bitcast %{{.*}} : vector<32xbf16> to vector<16xi32>
 // CHECK: scf.for
 // CHECK: vector.load %{{.*}} : memref<?xbf16>, vector<32xbf16>
@@ -29,14 +32,14 @@ func.func @multiply(%a: memref<?x?xbf16>, %b: memref<?xbf16>, %c: memref<?x?xf32
 
 // It is on the stack of one that nobody calls, and passes through others.
 // CHECK-LABEL: func @between
-// CHECK-SAME: %[[PASSED:[^:]*]]: memref<2049xi32>)
+// CHECK-SAME: %[[PASSED:[^:]*]]: memref<2050xi32>)
 // CHECK: call @multiply({{.*}}, %[[PASSED]])
 func.func @between(%a: memref<?x?xbf16>, %b: memref<?xbf16>, %c: memref<?x?xf32>, %i: index) {
   func.call @multiply(%a, %b, %c, %i) : (memref<?x?xbf16>, memref<?xbf16>, memref<?x?xf32>, index) -> ()
   return
 }
 // CHECK-LABEL: func @program
-// CHECK: %[[OWN:.*]] = memref.alloca() {alignment = 64 : i64} : memref<2049xi32>
+// CHECK: %[[OWN:.*]] = memref.alloca() {alignment = 64 : i64} : memref<2050xi32>
 // CHECK: memref.store %{{.*}}, %[[OWN]]
 // CHECK: call @between({{.*}}, %[[OWN]])
 func.func @program(%a: memref<?x?xbf16>, %b: memref<?xbf16>, %c: memref<?x?xf32>, %i: index) {

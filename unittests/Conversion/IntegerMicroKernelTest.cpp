@@ -58,7 +58,7 @@ struct Part {
       return most;
     }
     for (const MicroKernel &kernel : microKernelMenu(isa))
-      if (kernel.columns == columns)
+      if (kernel.columns == columns && hasTilesForSums(kernel, group))
         most = std::max(most, kernel.rows);
     return most;
   }
@@ -102,17 +102,20 @@ std::vector<Part> parts() {
   for (MatrixISA isa : allMatrixISAs()) {
     for (int64_t panel : {16, 32, 48, 64})
       for (int64_t columns = panel; columns <= 128; columns += panel) {
-        const bool isOnMenu = std::ranges::any_of(
-            microKernelMenu(isa), [&](const MicroKernel &kernel) {
-              return kernel.columns == columns;
-            });
+        auto isOnMenu = [&](int64_t group) {
+          return std::ranges::any_of(
+              microKernelMenu(isa), [&](const MicroKernel &kernel) {
+                return kernel.columns == columns &&
+                       hasTilesForSums(kernel, group);
+              });
+        };
         // The usual panels in all forms, others in those that differ.
         const bool isUsual =
             panel == packingOf(isa).panel && columns <= 2 * panel;
         for (const auto &[storage, group] : storedGroups)
           if (const Part part{isa, columns, panel, storage, group};
               (multipliesIntegers(isa)
-                   ? isOnMenu && multiplies(isa, part.format())
+                   ? isOnMenu(group) && multiplies(isa, part.format())
                    : part.widens(1)) &&
               reads({isa, 1, columns}, integerPacking(panel), part.format()) &&
               (isUsual || group == 32 || (hasTiles(isa) && group == 64)) &&
@@ -374,14 +377,15 @@ private:
       put(place, static_cast<_Float16>(value));
   }
 
-  /// [k / 64][16][64], of as many rows as there are.
+  /// [k / step][16][step], of as many rows as there are.
   void writeTile(unsigned char *to, int64_t tile, int64_t number) const {
+    const int64_t step = kOfIntegerTiles(group);
     for (int64_t inTile = 0; inTile < tileRows; ++inTile) {
       const int64_t row = tile * tileRows + inTile;
       const int8_t *from = input.data() + row * k() + number * group;
       int32_t sum = 0;
       for (int64_t i = 0; i < group; ++i) {
-        to[i / 64 * 64 * rowsOfTile + inTile * 64 + i % 64] =
+        to[i / step * step * rowsOfTile + inTile * step + i % step] =
             static_cast<unsigned char>(from[i]);
         sum += from[i];
       }
@@ -590,19 +594,21 @@ TEST(IntegerMatrixMicroKernels, GiveTheBitsOfDotProducts) {
   }
 }
 
+class IntegerTileMicroKernels : public testing::TestWithParam<const char *> {};
+
 /// A row's result has the same bits whether vectors multiply it alone or tiles
 /// beside others.
-TEST(IntegerTileMicroKernels, GiveTheBitsOfVectors) {
-  constexpr int64_t columns = 32, tileRows = 11, groups = 3, group = 128;
+TEST_P(IntegerTileMicroKernels, GiveTheBitsOfVectors) {
+  constexpr int64_t columns = 32, tileRows = 11, groups = 3;
+  const StorageFormat format = *StorageFormat::parse(GetParam());
   const Target target = targetToRun(MatrixISA::X86_AMX_INT8);
   if (std::string reason = whyNotRun(target); !reason.empty())
     GTEST_SKIP() << reason;
   auto kernelOf = [&](MatrixISA isa, int64_t rows) {
     return MicroKernelSpecialization{.kernel = {isa, rows, columns},
                                      .packing = integerPacking(columns),
-                                     .storage =
-                                         *StorageFormat::parse("int8-g128-f16"),
-                                     .group = group,
+                                     .storage = format,
+                                     .group = format.groupSize,
                                      .packedInput = true};
   };
   const std::vector<MicroKernelSpecialization> kernels = {
@@ -636,6 +642,8 @@ TEST(IntegerTileMicroKernels, GiveTheBitsOfVectors) {
     }
 }
 
+INSTANTIATE_TEST_SUITE_P(Formats, IntegerTileMicroKernels,
+                         testing::Values("int8-g128-f16", "int8-g32-f16"));
 INSTANTIATE_TEST_SUITE_P(Formats, IntegerMicroKernels,
                          testing::ValuesIn(parts()),
                          [](const testing::TestParamInfo<Part> &info) {

@@ -122,7 +122,8 @@ private:
     func::FuncOp function = library.get(kernel);
     if (hasTiles(kernel.kernel.isa))
       tile::ConfigureOp::create(
-          builder, loadWord(builder, firstArgumentWord + tileRowsArgument));
+          builder, loadWord(builder, firstArgumentWord + tileRowsArgument),
+          halvesInputTiles(kernel.kernel.isa, kernel.group));
     SmallVector<Value> arguments;
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
       Value word = loadWord(builder, firstArgumentWord + i);

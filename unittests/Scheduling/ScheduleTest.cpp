@@ -441,17 +441,27 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
   integers.deterministic = true;
   EXPECT_EQ(instructions(), onlyIntegers);
   integers.deterministic = false;
-  // Where no long groups divide K, as bf16; of 8 bits from 13 rows on.
+  // Where no long groups divide K, as bf16; of 8 bits, which tiles of integers
+  // multiply as they are stored, from more rows on, but not where results must
+  // not depend on the rows.
   integers.k = 2080;
   const Expected unpacked = {{1, X86_AVX512_VNNI}, {2, X86_AVX512_VNNI},
                              {6, X86_AVX512_VNNI}, {16, X86_AVX512_VNNI},
                              {32, X86_AMX_BF16},   {64, X86_AMX_BF16},
                              {96, X86_AMX_BF16},   {INT64_MAX, X86_AMX_BF16}};
   EXPECT_EQ(instructions(), unpacked);
-  Expected unpackedBytes = unpacked;
-  unpackedBytes[3].first = 12;
   integers.storage = *StorageFormat::parse("int8-g32-f16");
-  EXPECT_EQ(instructions(), unpackedBytes);
+  Expected halfTiles = {{1, X86_AVX512_VNNI}, {2, X86_AVX512_VNNI},
+                        {6, X86_AVX512_VNNI}, {16, X86_AVX512_VNNI},
+                        {32, X86_AMX_INT8},   {48, X86_AMX_INT8},
+                        {64, X86_AMX_BF16},   {96, X86_AMX_BF16},
+                        {INT64_MAX, X86_AMX_BF16}};
+  EXPECT_EQ(instructions(), halfTiles);
+  integers.deterministic = true;
+  halfTiles.resize(5);
+  halfTiles.push_back({INT64_MAX, X86_AMX_INT8});
+  EXPECT_EQ(instructions(), halfTiles);
+  integers.deterministic = false;
   // Nor tiles of bf16.
   integers.k = 2064;
   integers.storage = *StorageFormat::parse("int4-g16-f16");

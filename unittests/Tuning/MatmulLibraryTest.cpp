@@ -686,6 +686,7 @@ INSTANTIATE_TEST_SUITE_P(
         QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_BF16,
                       "int4-g64-f16-minimum"},
         QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_BF16, "fp8-g64-f16"},
+        QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_INT8, "int8"},
         QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_INT8, "int8-g64-f16"},
         QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_INT8, "int8-row-f32"},
         QuantizedCase{"x86-64-amx", MatrixISA::X86_AMX_INT8, "int4"},

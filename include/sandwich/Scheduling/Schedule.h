@@ -257,8 +257,14 @@ inline bool hasIntegerTiles(MatrixISA isa) {
   return hasTiles(isa) && multipliesIntegers(isa);
 }
 
-/// Whether `kernel`, if it has tiles of integers, has one for each of its sums
-/// with weights in groups of `group` k.
+/// Whether `isa` multiplies tiles of integers whose inputs fill half of a tile's
+/// rows, as groups of `group` k want.
+inline bool halvesInputTiles(MatrixISA isa, int64_t group) {
+  return hasIntegerTiles(isa) && kOfIntegerTiles(group) == 32;
+}
+
+/// Whether there are tiles for all sums of `kernel`, of weights in groups of
+/// `group` k: where inputs fill half a row, the fifth tile holds no sums.
 bool hasTilesForSums(const MicroKernel &kernel, int64_t group);
 
 /// The most k of a group to which slices are copied: inputs that are rounded in

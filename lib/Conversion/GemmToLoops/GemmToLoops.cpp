@@ -476,10 +476,9 @@ void NestLowering::configureTiles() {
     return b.createOrFold<arith::MaxUIOp>(value, one);
   };
   tileRows = divideUp(atLeastOne(rows), atLeastOne(units));
-  const bool halvesInputs =
-      multipliesGroups() &&
-      kOfIntegerTiles(multiplied.groupOf(k)) < tile::rowBytes;
-  tile::ConfigureOp::create(b, tileRows, halvesInputs);
+  tile::ConfigureOp::create(
+      b, tileRows,
+      halvesInputTiles(schedule.microKernel.isa, multiplied.groupOf(k)));
 }
 
 void NestLowering::packInput() {

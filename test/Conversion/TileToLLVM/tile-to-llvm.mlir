@@ -53,3 +53,21 @@ func.func @program(%a: index, %b: index, %c0: index, %c1: index) {
   }
   return
 }
+
+// -----
+
+// Inputs of half a row differ in the bytes of their rows and in the rows of
+// weights, which tell whether anything is to be done.
+// CHECK-LABEL: func @half_inputs(
+// CHECK: %[[MEMORY:.*]] = memref.alloca()
+// CHECK: %[[ROWS:.*]] = arith.constant 578712552117108736 : i64
+// CHECK: %[[WANTED:.*]] = arith.ori %[[ROWS]], %{{.*}} : i64
+// CHECK: scf.if
+// CHECK: memref.store %[[WANTED]], %[[MEMORY]]
+// CHECK: %[[BYTES:.*]] = arith.constant 18014673389486112 : i64
+// CHECK: memref.store %[[BYTES]], %[[MEMORY]][%c3{{.*}}]
+// CHECK: llvm.call_intrinsic "llvm.x86.ldtilecfg"
+func.func @half_inputs(%a: index) {
+  tile.configure %a half_inputs
+  return
+}

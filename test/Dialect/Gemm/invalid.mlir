@@ -1376,7 +1376,7 @@ func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>
 
 // gemm.nest (C8): tiles take no numbers of 4 bits.
 func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C8) X86_AMX_INT8_32x32 multiplies numbers of 8 bits in groups of a multiple of 64 k, or those of 4 bits copied to such, not int4-g32-f16 of 256 k}}
+  // expected-error @below {{'gemm.nest' op (C8) X86_AMX_INT8_32x32 multiplies numbers of 8 bits in groups of a multiple of 32 k, or those of 4 bits copied to such, not int4-g32-f16 of 256 k}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AMX_INT8_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -1387,10 +1387,22 @@ func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x576xi8>, %i: index) {
 // -----
 
 // gemm.nest (C1): nor short groups of 8 bits.
-func.func @nest(%x: memref<?x256xf32>, %w: memref<2x8x1088xi8>, %i: index) {
+func.func @nest(%x: memref<?x256xf32>, %w: memref<2x16x576xi8>, %i: index) {
   // expected-error @below {{'gemm.nest' op (C1) X86_AMX_INT8_32x32 does not read a weight of}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
-      schedule(<micro_kernel = X86_AMX_INT8_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x8x1088xi8> {
+      schedule(<micro_kernel = X86_AMX_INT8_32x32, slice = [64, 32, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int8, group = 16, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<2x16x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C8): inputs in groups of 32 k leave tiles for four sums.
+func.func @nest(%x: memref<?x256xf32>, %w: memref<5x8x544xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C8) X86_AMX_INT8_16x80 has more than four tiles of sums, which inputs of 32 k leave}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_INT8_16x80, slice = [64, 80, 256], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 80 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 16, tile = 16, k_step = 4, k_pack = 4> : memref<?x256xf32>, memref<5x8x544xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
   return

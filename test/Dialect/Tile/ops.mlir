@@ -5,7 +5,8 @@
 // Operations keep their order, also those that look useless: what they read and
 // write is no value.
 // CHECK-LABEL: func @all
-// CHECK: tile.configure %{{.*}}
+// CHECK: tile.configure %{{.*}}{{$}}
+// CHECK-NEXT: tile.configure %{{.*}} half_inputs
 // CHECK-NEXT: tile.zero 0
 // CHECK-NEXT: tile.zero 0
 // CHECK-NEXT: tile.load 4, %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x2080xbf16>
@@ -18,6 +19,7 @@
 // CHECK-NEXT: tile.store 1, %{{.*}}[%{{.*}}] stride %{{.*}} : memref<?xi8>
 func.func @all(%rows: index, %x: memref<?x2080xbf16>, %w: memref<?xi8>, %y: memref<?x16xf32>, %i: index) {
   tile.configure %rows
+  tile.configure %rows half_inputs
   tile.zero 0
   tile.zero 0
   tile.load 4, %x[%i, %i] : memref<?x2080xbf16>
