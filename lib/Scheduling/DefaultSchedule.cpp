@@ -327,10 +327,17 @@ std::vector<MicroKernel> fewRowsIntegerMicroKernels(MatrixISA isa) {
 /// reads weights of 4 bits at 90% of the speed of memory instead of 85, but
 /// those of 8 bits at 80% instead of 95; a Zen 4, which has bf16, lost by it.
 /// On an Emerald Rapids, which has tiles, one strip gained 4 to 10% of 8 bits,
-/// and up to 20 by panels that it reads one at a time.
+/// and up to 20 by panels that it reads one at a time; with tiles of integers,
+/// on another CPU of the kind, 8 to 28% of one strip and 10% of two.
 bool prefetchesIntegers(const Schedule &schedule, const MatmulShape &shape,
                         const Target &target, int64_t strips) {
   const MicroKernel &kernel = schedule.microKernel;
+  // Half of L2 has the block's input, the other two slices at once.
+  const bool holdsNext =
+      2 * weightBytes(shape.storage, kernel.columns, shape.k) <=
+      target.l2Bytes / 2;
+  if (hasIntegerTiles(kernel.isa))
+    return strips == 1 || holdsNext;
   if (kernel.isa != MatrixISA::X86_AVX512_VNNI)
     return false;
   if (target.features.has(CpuFeature::AMX_TILE))
@@ -341,9 +348,7 @@ bool prefetchesIntegers(const Schedule &schedule, const MatmulShape &shape,
     return false;
   if (strips == 1)
     return shape.storage.number == NumberFormat::Int4;
-  // Half of L2 has the block's input, the other two slices at once.
-  return 2 * weightBytes(shape.storage, kernel.columns, shape.k) <=
-         target.l2Bytes / 2;
+  return holdsNext;
 }
 
 /// The micro-kernel of integers for a weight packed as `packing`: the widest,
@@ -454,9 +459,6 @@ std::optional<ScheduleTable> chooseIntegerTiles(const MatmulShape &shape,
   return table;
 }
 
-/// Rows up to which vectors of integers read weights beside tiles of them.
-constexpr int64_t fewRowsOfVectors = 16;
-
 /// Up to `fewRows` rows as `table` has them, more as `manyRows` has.
 ScheduleTable joinTables(ScheduleTable table, const ScheduleTable &manyRows,
                          int64_t fewRows) {
@@ -495,13 +497,16 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   const MatrixISA chosen = all.front();
   if (multipliesIntegers(chosen)) {
     ScheduleTable table = chooseIntegers(shape, chosen, target, threads);
-    int64_t served = 16;
+    // Up to so many rows integers are read at the speed of memory; as they are
+    // stored tiles read them as fast, of two rows.
+    constexpr int64_t fewRows = 16, fewRowsBesideTiles = 2;
+    int64_t served = fewRows;
     if (const auto tiles = chooseIntegerTiles(shape, target, threads)) {
-      table = joinTables(table, *tiles, fewRowsOfVectors);
       served = mostRowsOfIntegerTiles(shape);
-      // Copies of 4 bits serve all rows.
+      // What is copied serves all rows but those that pay no copy.
       if (served == 0)
-        return table;
+        return joinTables(table, *tiles, fewRows);
+      table = joinTables(table, *tiles, fewRowsBesideTiles);
     }
     const MatrixISA forMany = all.back();
     if (served == INT64_MAX || multipliesIntegers(forMany))

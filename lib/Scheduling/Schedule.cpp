@@ -284,7 +284,7 @@ int64_t sandwich::mostRowsOfIntegerTiles(const MatmulShape &shape) {
     return 0;
   // To scale the sums of a group takes as long as to multiply 128 k. Of few
   // rows that is less than unpacking takes, which all rows share.
-  constexpr int64_t fewestK = 128, rowsOfGroupsOf32 = 48;
+  constexpr int64_t fewestK = 128, rowsOfGroupsOf32 = 32;
   const int64_t group = shape.storage.groupOf(shape.k);
   return group >= fewestK ? INT64_MAX : rowsOfGroupsOf32 * group / 32;
 }
@@ -376,9 +376,9 @@ Status sandwich::verifyRegrouping(const Schedule &schedule,
                      " multiplies numbers of 8 bits in groups of a multiple of "
                      "32 k, or those of 4 bits copied to such, not ",
                      storage.name(), " of ", shape.k, " k");
-  if (!hasTilesForSums(schedule.microKernel,
-                       multipliedStorage(schedule, shape.storage)
-                           .groupOf(shape.k)))
+  if (!hasTilesForSums(
+          schedule.microKernel,
+          multipliedStorage(schedule, shape.storage).groupOf(shape.k)))
     return makeError(schedule.microKernel.name(),
                      " has more than four tiles of sums, which inputs of 32 k "
                      "leave");

@@ -151,11 +151,11 @@ void Emulator::emulate(tile::LoadOp op) {
     Value elements;
     if (op.getTile() == tile::firstInputTile ||
         op.getTile() == tile::firstInputTile + 1) {
-      Value count = arith::MulIOp::create(
-          b, loadState(inputWordsWord),
-          index(type.getNumElements() / rowWords));
-      Value mask = vector::CreateMaskOp::create(
-          b, type.clone(b.getI1Type()), count);
+      Value count =
+          arith::MulIOp::create(b, loadState(inputWordsWord),
+                                index(type.getNumElements() / rowWords));
+      Value mask =
+          vector::CreateMaskOp::create(b, type.clone(b.getI1Type()), count);
       Value zero =
           arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(type)));
       elements = vector::MaskedLoadOp::create(b, type, op.getBase(), position,
@@ -206,9 +206,8 @@ Value Emulator::multiplyI8U8(Value sums, Value input, Value weight) {
 
 void Emulator::emulate(tile::MultiplyOp op) {
   forRows(rowsOf(op.getSums()), [&](Value row) {
-    auto loop =
-        scf::ForOp::create(b, index(0), loadState(inputWordsWord), index(1),
-                           loadRow(op.getSums(), row));
+    auto loop = scf::ForOp::create(b, index(0), loadState(inputWordsWord),
+                                   index(1), loadRow(op.getSums(), row));
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());

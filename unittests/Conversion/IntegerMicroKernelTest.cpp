@@ -103,11 +103,11 @@ std::vector<Part> parts() {
     for (int64_t panel : {16, 32, 48, 64})
       for (int64_t columns = panel; columns <= 128; columns += panel) {
         auto isOnMenu = [&](int64_t group) {
-          return std::ranges::any_of(
-              microKernelMenu(isa), [&](const MicroKernel &kernel) {
-                return kernel.columns == columns &&
-                       hasTilesForSums(kernel, group);
-              });
+          return std::ranges::any_of(microKernelMenu(isa),
+                                     [&](const MicroKernel &kernel) {
+                                       return kernel.columns == columns &&
+                                              hasTilesForSums(kernel, group);
+                                     });
         };
         // The usual panels in all forms, others in those that differ.
         const bool isUsual =

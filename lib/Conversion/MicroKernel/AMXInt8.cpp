@@ -19,7 +19,8 @@ using namespace sandwich;
 namespace {
 
 /// Tiles sum the products of a group exactly, in i32, and are then stored to a
-/// buffer in L1, from where vectors scale them and add them to the sums in f32.
+/// buffer in L1, from where vectors scale them and add them to the sums in f32
+/// while tiles multiply the next group.
 /// To scale a tile takes as long as to multiply about 128 k, so that it is long
 /// groups that gain. All is rounded as by vectors of integers.
 class IntegerTileWriter final : public TileWriter {
@@ -34,10 +35,18 @@ public:
   void write();
 
 private:
-  /// Sets where group `number` of those that the call is for lies.
-  void setPlaces(Value number);
-  void multiplyGroup();
-  void scaleGroup();
+  /// Where a group lies: the bytes at which its rows of each tile and its
+  /// numbers of each panel begin, and the first row of its sums of products.
+  struct Group {
+    SmallVector<Value> rows, panels;
+    Value firstSum;
+  };
+  /// Group `number` of those that the call is for.
+  Group groupAt(Value number);
+  void multiply(const Group &place);
+  void scale(const Group &place);
+  /// Rows of the sums of a group, of all tiles.
+  int64_t rowsOfSums() const { return rowTiles * columnTiles * tile::maxRows; }
   /// Sets the sums to zero, where the call does not add to them.
   void beginSums();
   /// The row of the sums that row `row` of the tile of rows `rowTile` has.
@@ -47,7 +56,7 @@ private:
   }
   void loadInput(int64_t row, Value k) override;
   void loadWeight(int64_t column, Value k) override;
-  /// Prefetches what lies ahead of the numbers of a step, and of a group's
+  /// Prefetches what lies ahead of the numbers of a step, and of the group's
   /// scales.
   void prefetchNumbers(Value k);
   void prefetchScales();
@@ -57,21 +66,19 @@ private:
 
   /// The bytes from `place` of `buffer` on as a vector of `type`.
   Value loadBytes(VectorType type, Value buffer, ValueRange place);
-  /// In all lanes the word of row `row` of those `offset` bytes into the group
-  /// of the tile of rows `rowTile`.
-  Value broadcastWord(Type type, int64_t rowTile, int64_t offset, Value row);
+  /// In all lanes the word of row `row` of those that begin at byte `begin`.
+  Value broadcastWord(Type type, Value begin, Value row);
   /// The scales of the columns of tile `column`.
-  Value loadScales(int64_t column);
+  Value loadScales(const Group &from, int64_t column);
 
   const StorageFormat storage;
   const int64_t group;
   /// K of one multiplication: the bytes of a row of the input's tile.
   const int64_t kOfStep;
-  /// Sums of a group, one tile behind the other.
+  /// Sums of two groups, one tile behind the other.
   Value groupSums;
-  /// The bytes at which the group's rows of each tile and its numbers of each
-  /// panel begin.
-  SmallVector<Value> rows, panels;
+  /// The group that is multiplied.
+  Group current;
 };
 
 } // namespace
@@ -79,40 +86,46 @@ private:
 void IntegerTileWriter::write() {
   auto function = cast<func::FuncOp>(b.getInsertionBlock()->getParentOp());
   groupSums =
-      b.scratch(function, {rowTiles * columnTiles * tile::maxRows, tileColumns},
-                b.getI32Type());
+      b.scratch(function, {2 * rowsOfSums(), tileColumns}, b.getI32Type());
   beginSums();
+  Value first = b.index(0), second = b.index(1);
   if (specialization.operandsStay) {
-    setPlaces(b.index(0));
+    current = groupAt(first);
     for (int64_t row = 0; row < rowTiles; ++row)
-      loadInput(row, b.index(0));
+      loadInput(row, first);
     for (int64_t column = 0; column < columnTiles; ++column)
-      loadWeight(column, b.index(0));
+      loadWeight(column, first);
   }
-  b.forLoop(b.index(0), b.div(arguments.k, group), 1, [&](Value number) {
-    setPlaces(number);
-    multiplyGroup();
-    scaleGroup();
+  // Vectors read what tiles stored for the group before, which is in L1 by
+  // then, while tiles multiply.
+  Value groups = b.div(arguments.k, group);
+  multiply(groupAt(first));
+  b.forLoop(second, groups, 1, [&](Value number) {
+    multiply(groupAt(number));
+    scale(groupAt(b.sub(number, second)));
   });
+  scale(groupAt(b.sub(groups, second)));
 }
 
-void IntegerTileWriter::setPlaces(Value number) {
+IntegerTileWriter::Group IntegerTileWriter::groupAt(Value number) {
+  Group place;
   Value rowsBefore = b.mul(number, packedGroupLength(group) * tile::maxRows);
-  rows.clear();
   for (int64_t row = 0; row < rowTiles; ++row)
-    rows.push_back(
+    place.rows.push_back(
         b.add(row == 0 ? arguments.firstK : arguments.lastTileRow, rowsBefore));
   Value numbersBefore =
       b.mul(number, groupBytes(storage, packing.panel, group));
-  panels.clear();
   const int64_t columns = specialization.kernel.columns;
   for (int64_t panel = 0; panel < columns / packing.panel; ++panel)
-    panels.push_back(b.add(
+    place.panels.push_back(b.add(
         b.add(arguments.weightOffset, b.mul(arguments.panelStride, panel)),
         numbersBefore));
+  place.firstSum = b.mul(b.rem(number, 2), rowsOfSums());
+  return place;
 }
 
-void IntegerTileWriter::multiplyGroup() {
+void IntegerTileWriter::multiply(const Group &place) {
+  current = place;
   for (int64_t tile = 0; tile < rowTiles * columnTiles; ++tile)
     tile::ZeroOp::create(b, tile);
   b.forLoop(b.index(0), b.index(group), kOfStep, [&](Value k) {
@@ -122,22 +135,23 @@ void IntegerTileWriter::multiplyGroup() {
     });
   });
   for (int64_t tile = 0; tile < rowTiles * columnTiles; ++tile)
-    tile::StoreOp::create(b, tile, groupSums,
-                          ValueRange{b.index(tile * tile::maxRows), b.index(0)},
-                          /*stride=*/Value());
+    tile::StoreOp::create(
+        b, tile, groupSums,
+        ValueRange{b.add(place.firstSum, tile * tile::maxRows), b.index(0)},
+        /*stride=*/Value());
   prefetchScales();
 }
 
 void IntegerTileWriter::loadInput(int64_t row, Value k) {
   Value step = b.mul(k, tile::maxRows);
   tile::LoadOp::create(b, inputTile(row), arguments.input,
-                       ValueRange{b.index(0), b.add(rows[row], step)},
+                       ValueRange{b.index(0), b.add(current.rows[row], step)},
                        b.index(kOfStep), streamsInput);
 }
 
 void IntegerTileWriter::loadWeight(int64_t column, Value k) {
   const int64_t inPanel = column * tileColumns % packing.panel;
-  Value byte = b.add(panels[column * tileColumns / packing.panel],
+  Value byte = b.add(current.panels[column * tileColumns / packing.panel],
                      b.mul(k, packing.panel));
   tile::LoadOp::create(b, weightTile(column), arguments.weight,
                        b.add(byte, inPanel * numbersOfWord),
@@ -146,7 +160,7 @@ void IntegerTileWriter::loadWeight(int64_t column, Value k) {
 
 void IntegerTileWriter::prefetchPanels(Value distance, Value offset,
                                        int64_t lines) {
-  for (Value panel : panels) {
+  for (Value panel : current.panels) {
     Value ahead = b.add(b.add(panel, offset), distance);
     for (int64_t line = 0; line < lines; ++line)
       memref::PrefetchOp::create(
@@ -184,9 +198,8 @@ Value IntegerTileWriter::loadBytes(VectorType type, Value buffer,
   return vector::BitCastOp::create(b, type, loaded);
 }
 
-Value IntegerTileWriter::broadcastWord(Type type, int64_t rowTile,
-                                       int64_t offset, Value row) {
-  Value place = b.add(b.add(rows[rowTile], offset), b.mul(row, wordBytes));
+Value IntegerTileWriter::broadcastWord(Type type, Value begin, Value row) {
+  Value place = b.add(begin, b.mul(row, wordBytes));
   Value word = loadBytes(VectorType::get({1}, type), arguments.input,
                          ValueRange{b.index(0), place});
   return vector::BroadcastOp::create(
@@ -194,11 +207,12 @@ Value IntegerTileWriter::broadcastWord(Type type, int64_t rowTile,
       vector::ExtractOp::create(b, word, ArrayRef<int64_t>{0}));
 }
 
-Value IntegerTileWriter::loadScales(int64_t column) {
+Value IntegerTileWriter::loadScales(const Group &from, int64_t column) {
   const int64_t inPanel = column * tileColumns % packing.panel;
   const int64_t offset = scalesOffset(storage, packing.panel, group) +
                          inPanel * bytesOf(storage.scale);
-  Value place = b.add(panels[column * tileColumns / packing.panel], offset);
+  Value place =
+      b.add(from.panels[column * tileColumns / packing.panel], offset);
   auto type = VectorType::get({tileColumns}, b.getF32Type());
   if (storage.scale == ScaleFormat::F32)
     return loadBytes(type, arguments.weight, place);
@@ -227,30 +241,33 @@ void IntegerTileWriter::beginSums() {
   });
 }
 
-void IntegerTileWriter::scaleGroup() {
+void IntegerTileWriter::scale(const Group &place) {
   const int64_t startsOffset = tile::maxRows * group;
   const int64_t scalesOfRowsOffset = startsOffset + tile::maxRows * wordBytes;
   auto words = VectorType::get({tileColumns}, b.getI32Type());
   auto floats = VectorType::get({tileColumns}, b.getF32Type());
   SmallVector<Value> scales;
   for (int64_t column = 0; column < columnTiles; ++column)
-    scales.push_back(loadScales(column));
+    scales.push_back(loadScales(place, column));
   b.forLoop(b.index(0), arguments.tileRows, 1, [&](Value row) {
     for (int64_t rowTile = 0; rowTile < rowTiles; ++rowTile) {
-      Value start = broadcastWord(b.getI32Type(), rowTile, startsOffset, row);
+      Value begin = place.rows[rowTile];
+      Value start =
+          broadcastWord(b.getI32Type(), b.add(begin, startsOffset), row);
       Value scaleOfRow =
-          broadcastWord(b.getF32Type(), rowTile, scalesOfRowsOffset, row);
+          broadcastWord(b.getF32Type(), b.add(begin, scalesOfRowsOffset), row);
       for (int64_t column = 0; column < columnTiles; ++column) {
-        const int64_t firstRow = sumTile(rowTile, column) * tile::maxRows;
+        Value firstRow =
+            b.add(place.firstSum, sumTile(rowTile, column) * tile::maxRows);
         Value sum = vector::LoadOp::create(
             b, words, groupSums, ValueRange{b.add(row, firstRow), b.index(0)});
         sum = arith::AddIOp::create(b, sum, start);
         Value product =
             b.mulf(arith::SIToFPOp::create(b, floats, sum), scaleOfRow);
-        const Value place[] = {sumsRow(rowTile, row), sumsColumn(column)};
-        Value before = vector::LoadOp::create(b, floats, arguments.sums, place);
+        const Value total[] = {sumsRow(rowTile, row), sumsColumn(column)};
+        Value before = vector::LoadOp::create(b, floats, arguments.sums, total);
         vector::StoreOp::create(b, b.fma(product, scales[column], before),
-                                arguments.sums, place);
+                                arguments.sums, total);
       }
     }
   });

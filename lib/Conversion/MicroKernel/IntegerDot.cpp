@@ -208,8 +208,8 @@ void InputRounding::storeNumbers(Value numbers, Value groupPlace, Value place,
     const int64_t step = kOfIntegerTiles(piece.group);
     Value inStep = b.add(b.mul(place, step), b.rem(k, step));
     Value number = b.div(k, step);
-    store(numbers, b.add(groupPlace, b.add(b.mul(number, tile::maxRows * step),
-                                           inStep)));
+    store(numbers, b.add(groupPlace,
+                         b.add(b.mul(number, tile::maxRows * step), inStep)));
     return;
   }
   constexpr int64_t operandBytes = 16, halfBytes = operandBytes / 2;

@@ -25,7 +25,8 @@ def Tile_Dialect : Dialect {
 
     A thread has eight tiles, of up to 16 rows of 64 bytes. Tiles 0 to 5 hold
     sums and rows of the input, and have as many rows as `tile.configure` said
-    last on this thread. Tiles 6 and 7 hold weights and have all 16.
+    last on this thread. Tiles 6 and 7 hold weights and have all 16, or 8 beside
+    inputs whose rows are half as long.
 
     Operations have unknown memory effects and stay in their order. Whoever calls
     a function that uses tiles configures them, and takes them to hold anything
