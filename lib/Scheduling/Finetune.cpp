@@ -206,6 +206,14 @@ walkOperands(const Schedule &best,
   return attempt(schedule);
 }
 
+/// `schedule` with slices that are copied before they are multiplied.
+static Schedule copyingBefore(Schedule schedule) {
+  if (schedule.copiesAhead)
+    schedule.prefetchDistance = 0;
+  schedule.copiesAhead = false;
+  return schedule;
+}
+
 /// `schedule`, of tiles that a weight of 4 bits is unpacked to bf16 for, with
 /// tiles of integers instead, which targets with the ones have: all of K is
 /// rounded at once, and copied to longer groups, if that suits `shape`.
@@ -221,7 +229,8 @@ static Schedule withIntegerTiles(Schedule schedule, const MatmulShape &shape) {
   schedule.prefetchStreams = 1;
   schedule.packsInput = true;
   schedule.streamed = StreamedOperands::None;
-  schedule.copiesAhead = false;
+  schedule.prefetchLines = 0;
+  schedule = copyingBefore(schedule);
   return regroup(schedule, shape);
 }
 
@@ -250,7 +259,7 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
   Schedule schedule = choice.schedule;
   schedule.order = LoopOrder::ColumnsOuter;
   // A copy made before stays for other rows.
-  schedule.copiesAhead = false;
+  schedule = copyingBefore(schedule);
   SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   if (multipliesIntegers(choice.schedule.microKernel.isa)) {
     schedule = choice.schedule;

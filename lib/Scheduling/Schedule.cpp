@@ -425,11 +425,10 @@ Status sandwich::verifyCopiesAhead(const Schedule &schedule,
       !unpacksWeights(schedule, shape) ||
       shape.storage.groupOf(shape.k) % kOfAheadRound != 0 ||
       packing.panel != kernel.columns || packing.panel % columnsAhead != 0 ||
-      schedule.threads[2] != 1 || schedule.slice[2] < shape.k ||
-      schedule.prefetchLines != 0)
+      schedule.threads[2] != 1 || schedule.slice[2] < shape.k)
     return makeError("only panels of a multiple of ", columnsAhead,
                      " columns, as many as the micro-kernel has, are unpacked "
-                     "ahead, without being prefetched, for ",
+                     "ahead, for ",
                      name(MatrixISA::X86_AMX_BF16),
                      ", in groups of a multiple "
                      "of ",
@@ -599,8 +598,8 @@ void completeTiles(Schedule &schedule, const MatmulShape &shape,
   schedule.chunkK = 0;
   if (schedule.copiesAhead) {
     // Two chunks are in L1 or near it.
+    schedule = prefetchGroups(schedule, shape, strips);
     schedule.streamed = StreamedOperands::Input;
-    schedule.prefetchStreams = 1;
     schedule.chunkK = tileChunkK < k ? tileChunkK : 0;
     return;
   }
@@ -668,8 +667,11 @@ Schedule sandwich::prefetchGroups(Schedule schedule, const MatmulShape &shape,
                                   int64_t strips) {
   const MicroKernel &kernel = schedule.microKernel;
   if (unpacksWeights(schedule, shape)) {
+    // What is unpacked ahead comes from memory as one stream, of which hardware
+    // prefetches less than of more.
+    constexpr int64_t page = 4096;
     schedule.prefetchLines = schedule.prefetchStreams = 1;
-    schedule.prefetchDistance = 0;
+    schedule.prefetchDistance = schedule.copiesAhead ? page : 0;
     schedule.prefetchHint = PrefetchHint::L2;
     return schedule;
   }
@@ -722,10 +724,11 @@ Status sandwich::verifyPrefetching(const Schedule &schedule,
     return makeError("a quantized weight that micro-kernels read as it is "
                      "stored is prefetched at a distance only");
   if (unpacksWeights(schedule, shape) &&
-      (schedule.prefetchLines != 1 || schedule.prefetchDistance != 0 ||
-       schedule.prefetchStreams != 1))
+      (schedule.prefetchLines != 1 || schedule.prefetchStreams != 1 ||
+       (schedule.prefetchDistance > 0) != schedule.copiesAhead))
     return makeError("of a quantized weight that is copied the next slice is "
-                     "prefetched, as a line at a distance of 0");
+                     "prefetched, as a line at a distance of 0, or, where that "
+                     "is done ahead, each line at a greater one");
   return {};
 }
 

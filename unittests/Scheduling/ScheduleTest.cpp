@@ -115,7 +115,8 @@ TEST(Schedule, VerifiesLongerGroups) {
                 s.prefetchDistance = distance;
               }),
               "of a quantized weight that is copied the next slice is "
-              "prefetched, as a line at a distance of 0");
+              "prefetched, as a line at a distance of 0, or, where that is "
+              "done ahead, each line at a greater one");
   shape.deterministic = true;
   EXPECT_EQ(errorOf(schedule, shape),
             "groups of 128 k, where sums must not depend on the number of "
@@ -451,11 +452,10 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
                              {96, X86_AMX_BF16},   {INT64_MAX, X86_AMX_BF16}};
   EXPECT_EQ(instructions(), unpacked);
   integers.storage = *StorageFormat::parse("int8-g32-f16");
-  Expected halfTiles = {{1, X86_AVX512_VNNI}, {2, X86_AVX512_VNNI},
-                        {6, X86_AVX512_VNNI}, {16, X86_AVX512_VNNI},
-                        {32, X86_AMX_INT8},   {48, X86_AMX_INT8},
-                        {64, X86_AMX_BF16},   {96, X86_AMX_BF16},
-                        {INT64_MAX, X86_AMX_BF16}};
+  Expected halfTiles = {
+      {1, X86_AVX512_VNNI},  {2, X86_AVX512_VNNI}, {6, X86_AVX512_VNNI},
+      {16, X86_AVX512_VNNI}, {32, X86_AMX_INT8},   {48, X86_AMX_INT8},
+      {64, X86_AMX_BF16},    {96, X86_AMX_BF16},   {INT64_MAX, X86_AMX_BF16}};
   EXPECT_EQ(instructions(), halfTiles);
   integers.deterministic = true;
   halfTiles.resize(5);
@@ -493,7 +493,10 @@ TEST(Schedule, CopiesAheadForTilesOfBF16) {
   EXPECT_TRUE(isFine([](Schedule &each) { each.chunkK = 96; }));
   EXPECT_FALSE(isFine([](Schedule &each) { each.slice[2] = 512; }));
   EXPECT_FALSE(isFine([](Schedule &each) { each.threads = {1, 1, 2}; }));
-  EXPECT_FALSE(isFine([](Schedule &each) { each.prefetchLines = 1; }));
+  EXPECT_TRUE(isFine(
+      [](Schedule &each) { each.prefetchLines = each.prefetchDistance = 0; }));
+  EXPECT_FALSE(isFine([](Schedule &each) { each.prefetchLines = 2; }));
+  EXPECT_FALSE(isFine([](Schedule &each) { each.prefetchDistance = 0; }));
   EXPECT_FALSE(isFine([](Schedule &each) {
     each.microKernel = {MatrixISA::X86_AMX_BF16, 16, 64};
     each.slice[1] = 64;

@@ -77,9 +77,11 @@ struct MicroKernelSpecialization {
   /// Of tiles: what is loaded past the nearest cache.
   StreamedOperands streamed = StreamedOperands::None;
   /// Of tiles: how the part of the weight that comes next is unpacked between
-  /// multiplications, 32 k in each round of so many steps.
+  /// multiplications, 32 k in each round of so many steps, and how many bytes
+  /// ahead of itself it is prefetched, if it is.
   std::optional<WeightUnpacking> ahead = std::nullopt;
   int64_t stepsOfRound = 1;
+  int64_t aheadDistance = 0;
   /// Whether operands are loaded once, before the loop, which does nothing but
   /// multiply: how fast the instructions are at best. The result means nothing.
   bool operandsStay = false;

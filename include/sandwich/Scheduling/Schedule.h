@@ -257,8 +257,8 @@ inline bool hasIntegerTiles(MatrixISA isa) {
   return hasTiles(isa) && multipliesIntegers(isa);
 }
 
-/// Whether `isa` multiplies tiles of integers whose inputs fill half of a tile's
-/// rows, as groups of `group` k want.
+/// Whether `isa` multiplies tiles of integers whose inputs fill half of a
+/// tile's rows, as groups of `group` k want.
 inline bool halvesInputTiles(MatrixISA isa, int64_t group) {
   return hasIntegerTiles(isa) && kOfIntegerTiles(group) == 32;
 }
@@ -340,18 +340,18 @@ std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
                                          const Target &target);
 
 /// The most rows that tiles of integers of the weight of `shape`, read as it is
-/// stored, take less time for than floats that it is unpacked to, by the untuned
-/// rule; 0 if there are no such tiles.
+/// stored, take less time for than floats that it is unpacked to, by the
+/// untuned rule; 0 if there are no such tiles.
 int64_t mostRowsOfIntegerTiles(const MatmulShape &shape);
 
 /// All that schedules of `shape` may multiply with, whether tuned or not: what
 /// `instructionsFor` says; behind integers tiles of them, which give the same
 /// bits, or, where sums may depend on the rows, such tiles for copies in longer
-/// groups; then, unless groups are long enough for tiles of all rows, the floats
-/// to which slices are unpacked for more rows, where these gain by that and sums
-/// may depend on the rows; or, behind those of pairs of rows, those for one row
-/// that give the same bits. Others may be less exact than was asked for, which
-/// speed alone must not decide.
+/// groups; then, unless groups are long enough for tiles of all rows, the
+/// floats to which slices are unpacked for more rows, where these gain by that
+/// and sums may depend on the rows; or, behind those of pairs of rows, those
+/// for one row that give the same bits. Others may be less exact than was asked
+/// for, which speed alone must not decide.
 std::vector<MatrixISA> allInstructionsFor(const MatmulShape &shape,
                                           const Target &target);
 
@@ -385,8 +385,7 @@ int64_t stepsOfAheadRound(const Schedule &schedule, int64_t k, int64_t strips);
 
 /// An error if `schedule` copies ahead and `shape` cannot be: a weight that is
 /// unpacked for tiles of bf16, in groups of whole rounds, whose panels are the
-/// micro-kernel's columns, all of K at once and not shared by threads, and not
-/// prefetched as well.
+/// micro-kernel's columns, all of K at once and not shared by threads.
 Status verifyCopiesAhead(const Schedule &schedule, const MatmulShape &shape);
 
 /// Whether its numbers are turned into those that `isa` multiplies in
@@ -429,9 +428,10 @@ Schedule prefetchGroups(Schedule schedule, const MatmulShape &shape,
 /// tiles 256 where that divides `k`.
 int64_t longGroupOf(MatrixISA isa, int64_t k);
 
-/// `schedule`, of integers, with slices copied to groups of `longGroupOf` k, and
-/// chunks of K of which L1 holds a panel's. As it was where that does not suit
-/// `shape`, and where the weight has minima, which are there to be more exact.
+/// `schedule`, of integers, with slices copied to groups of `longGroupOf` k,
+/// and chunks of K of which L1 holds a panel's. As it was where that does not
+/// suit `shape`, and where the weight has minima, which are there to be more
+/// exact.
 Schedule regroup(Schedule schedule, const MatmulShape &shape);
 
 /// `schedule` with what the untuned rule has beside slices and threads, for

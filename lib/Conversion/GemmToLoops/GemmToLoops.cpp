@@ -699,7 +699,7 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
       arguments.sumsColumn = b.add(panelColumn, partColumn);
       arguments.accumulate = accumulate;
       Value shareNumber = b.add(b.mul(strips, part), strip);
-      if (copiesWeight() && schedule.prefetchLines > 0)
+      if (copiesWeight() && !copiesAhead() && schedule.prefetchLines > 0)
         prefetchNextCopy(panelColumn, width, shareNumber,
                          b.mul(strips, packing.panel / partColumns));
       emitPrefetchArguments(width, prefetch, panelColumn, shareNumber,
@@ -840,6 +840,8 @@ void NestLowering::emitCall(int64_t width, Value units,
   if (arguments.stored) {
     specialization.ahead = unpacking();
     specialization.stepsOfRound = stepsOfRound();
+    if (schedule.prefetchLines > 0)
+      specialization.aheadDistance = schedule.prefetchDistance;
   }
 
   if (hasParameters()) {

@@ -152,8 +152,12 @@ void BF16TileWriter::writeUnpackingRound(Value k) {
   for (int64_t step = 0; step < specialization.stepsOfRound; ++step)
     writeStep(b.add(k, step * kOfStep), [&](int64_t done) {
       done += step * multiplicationsOfStep();
-      for (; written < count * done / multiplications; ++written)
+      for (; written < count * done / multiplications; ++written) {
+        if (specialization.aheadDistance > 0)
+          writer.prefetchLine(lines, written, specialization.aheadDistance,
+                              specialization.prefetchHint);
         writer.writeLine(lines, written, arguments.aheadPlace, kOfCopy);
+      }
     });
 }
 

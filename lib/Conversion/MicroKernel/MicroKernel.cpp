@@ -44,6 +44,9 @@ std::string MicroKernelSpecialization::name() const {
     name += "_stream_" + std::string(sandwich::name(streamed));
   if (ahead)
     name += "_" + ahead->name() + "_" + std::to_string(stepsOfRound);
+  if (ahead && aheadDistance > 0)
+    name += "_at" + std::to_string(aheadDistance) + "_" +
+            std::string(sandwich::name(prefetchHint));
   if (operandsStay)
     name += "_operands_stay";
   return name;

@@ -159,15 +159,42 @@ Value UnpackingWriter::packBF16(Value low, Value high) {
       b, VectorType::get({2 * columnsOfLine}, b.getBF16Type()), pairs);
 }
 
+Value UnpackingWriter::takeByte(Value line, int64_t byte) {
+  auto words = cast<VectorType>(line.getType());
+  auto bytes = VectorType::get({lineBytes}, b.getI8Type());
+  Value one = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(words, b.getI32IntegerAttr(0x3f800000)));
+  SmallVector<int64_t> order;
+  for (int64_t word = 0; word < columnsOfLine; ++word)
+    for (int64_t i = 0; i < numbersOfColumn; ++i)
+      order.push_back(word * numbersOfColumn + (i == 1 ? byte : lineBytes + i));
+  Value taken = vector::ShuffleOp::create(
+      b, vector::BitCastOp::create(b, bytes, line),
+      vector::BitCastOp::create(b, bytes, one), order);
+  return vector::BitCastOp::create(b, words.clone(b.getF32Type()), taken);
+}
+
 void UnpackingWriter::storeLine(Value line, int64_t shift, int64_t columnBlock,
                                 Value place, Value k) {
   const Packing &to = unpacking.to;
   const int64_t mask = (int64_t(1) << unpacking.storage.bits()) - 1;
+  auto [scale, base] = scales[columnBlock];
+  if (takesBytes() && mask != 0xff) {
+    auto words = cast<VectorType>(line.getType());
+    auto splat = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(
+          b, DenseElementsAttr::get(
+                 words, b.getI32IntegerAttr(static_cast<int32_t>(value))));
+    };
+    if (shift > 0)
+      line = arith::ShRUIOp::create(b, line, splat(shift));
+    line = arith::AndIOp::create(b, line, splat(mask * 0x01010101));
+  }
   SmallVector<Value> values;
   for (int64_t i = 0; i < numbersOfColumn; ++i)
-    values.push_back(b.fma(extract(line, 8 * i + shift, mask),
-                           scales[columnBlock].scale,
-                           scales[columnBlock].base));
+    values.push_back(b.fma(takesBytes() ? takeByte(line, i)
+                                        : extract(line, 8 * i + shift, mask),
+                           scale, base));
   if (to.kPack == 2) {
     for (int64_t i = 0; i < numbersOfColumn; i += to.kPack) {
       Value element = elementOf(columnBlock * columnsOfLine, b.add(k, i));
@@ -197,16 +224,31 @@ void UnpackingWriter::storeLine(Value line, int64_t shift, int64_t columnBlock,
 
 void UnpackingWriter::beginGroup(Value from) {
   scales.clear();
-  for (int64_t column = 0; column < unpacking.to.panel; column += columnsOfLine)
-    scales.push_back(loadScales(from, column));
+  for (int64_t column = 0; column < unpacking.to.panel;
+       column += columnsOfLine) {
+    Scales loaded = loadScales(from, column);
+    if (takesBytes()) {
+      loaded.scale = b.mulf(loaded.scale, b.splat(0x1p15F, columnsOfLine));
+      loaded.base = b.subf(loaded.base, loaded.scale);
+    }
+    scales.push_back(loaded);
+  }
 }
 
 void UnpackingWriter::writeLine(Value lines, int64_t line, Value place,
                                 Value k) {
-  Value numbers = loadLine(b.add(lines, line / together() * lineBytes));
+  Value numbers = loadLine(lineAt(lines, line));
   storeLine(numbers, line % together() * unpacking.storage.bits(),
             line % quadLines(), place,
             b.add(k, line / quadLines() * numbersOfColumn));
+}
+
+void UnpackingWriter::prefetchLine(Value lines, int64_t line, int64_t distance,
+                                   PrefetchHint hint) {
+  if (line % together() == 0)
+    memref::PrefetchOp::create(
+        b, weight, ValueRange{b.add(lineAt(lines, line), distance)},
+        /*isWrite=*/false, localityOf(hint), /*isDataCache=*/true);
 }
 
 void UnpackingWriter::writeGroup(Value from, Value begin, Value end,

@@ -69,7 +69,16 @@ public:
   void writeLine(mlir::Value lines, int64_t line, mlir::Value place,
                  mlir::Value k);
 
+  /// Asks for what lies `distance` bytes behind the stored line of that line,
+  /// if it is the first in it.
+  void prefetchLine(mlir::Value lines, int64_t line, int64_t distance,
+                    PrefetchHint hint);
+
 private:
+  /// The byte of the stored line that has line `line` of those from `lines` on.
+  mlir::Value lineAt(mlir::Value lines, int64_t line) {
+    return b.add(lines, line / together() * lineBytes);
+  }
   /// Lines of four k of a panel; of numbers of four bits, two lines are in one.
   int64_t quadLines() const { return unpacking.to.panel / columnsOfLine; }
   int64_t together() const {
@@ -80,6 +89,15 @@ private:
   }
   /// Vectors of f32 rounded to bf16, each beside that of the other.
   mlir::Value packBF16(mlir::Value low, mlir::Value high);
+  /// Whether `takeByte` takes numbers out of lines. What f32 needs for that is
+  /// less exact than a step by 2^-9 of it, where scales are not of f16: bf16
+  /// does not see it.
+  bool takesBytes() const {
+    return unpacking.to.kPack == 2 && unpacking.storage.hasIntegers();
+  }
+  /// Of each four bytes one, times 2^-15 and 1 added, as floats: an instruction
+  /// moves it among the bits of 1, where a conversion takes two or three.
+  mlir::Value takeByte(mlir::Value line, int64_t byte);
   /// The numbers in the bits of `mask` of `line >> shift`, as floats.
   mlir::Value extract(mlir::Value line, int64_t shift, int64_t mask);
   /// The numbers of four k of 16 columns, which are `line` shifted by `shift`.

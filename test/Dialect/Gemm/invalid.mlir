@@ -959,7 +959,7 @@ func.func @nest(%x: memref<?x65536xf32>, %w: memref<1x1x1048640xi8>, %i: index) 
 
 // gemm.nest (C7): what is copied is prefetched slice by slice.
 func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C7) of a quantized weight that is copied the next slice is prefetched, as a line at a distance of 0}}
+  // expected-error @below {{'gemm.nest' op (C7) of a quantized weight that is copied the next slice is prefetched, as a line at a distance of 0, or, where that is done ahead, each line at a greater one}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [24, 64, 64], threads = [1, 1, 1], prefetch = [4, 1152]>) unit 32 rows_between [1, 24] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -1412,7 +1412,7 @@ func.func @nest(%x: memref<?x256xf32>, %w: memref<5x8x544xi8>, %i: index) {
 
 // gemm.nest (C9): a slice of all of k.
 func.func @nest(%x: memref<?x256xbf16>, %w: memref<2x8x1088xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C9) only panels of a multiple of 32 columns, as many as the micro-kernel has, are unpacked ahead, without being prefetched, for X86_AMX_BF16, in groups of a multiple of 32 k, and with a slice of all of K that no threads share}}
+  // expected-error @below {{'gemm.nest' op (C9) only panels of a multiple of 32 columns, as many as the micro-kernel has, are unpacked ahead, for X86_AMX_BF16, in groups of a multiple of 32 k, and with a slice of all of K that no threads share}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [64, 32, 128], threads = [1, 1, 1], prefetch = [0, 0], copy = ahead>) unit 32 rows_between [1, 12] stored <int8, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x256xbf16>, memref<2x8x1088xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):

@@ -169,7 +169,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     of a chunk of integers whole groups, and so is where the part of k begins and
     ends, if these are constants; (C7) a quantized weight is
     prefetched at a distance only where micro-kernels read it as it
-    is stored, and as one line at a distance of 0 where it is copied; (C8) `k_group` is
+    is stored or copied ahead, there by one line, and as one line at a distance
+    of 0 where it is copied; (C8) `k_group` is
     several groups of a weight of 4 bits, divides k, which no threads share, and is
     given only where the module is not `lm.deterministic`; (C9) `copy = ahead` is
     for a weight that is unpacked for tiles of bf16, in groups of a multiple of 32
