@@ -312,6 +312,8 @@ std::vector<MicroKernel> fewRowsIntegerMicroKernels(MatrixISA isa) {
     // each: on a Cascade Lake 6x32 reads at 80% of the speed of memory, which
     // these come to.
     return {{isa, 1, 128}, {isa, 1, 64}, {isa, 2, 64}};
+  case MatrixISA::X86_AMX_INT8:
+    return {{isa, 16, 64}};
   case MatrixISA::ARM_NEON_DOTPROD:
   case MatrixISA::ARM_NEON_I8MM:
     // One row of 3x16 has four vectors of sums, and waits for each; a pair of
