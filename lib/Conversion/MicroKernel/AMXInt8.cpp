@@ -99,12 +99,16 @@ void IntegerTileWriter::write() {
   // Vectors read what tiles stored for the group before, which is in L1 by
   // then, while tiles multiply.
   Value groups = b.div(arguments.k, group);
-  multiply(groupAt(first));
-  b.forLoop(second, groups, 1, [&](Value number) {
-    multiply(groupAt(number));
-    scale(groupAt(b.sub(number, second)));
+  Value hasGroups =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, groups, first);
+  b.ifThen(hasGroups, [&] {
+    multiply(groupAt(first));
+    b.forLoop(second, groups, 1, [&](Value number) {
+      multiply(groupAt(number));
+      scale(groupAt(b.sub(number, second)));
+    });
+    scale(groupAt(b.sub(groups, second)));
   });
-  scale(groupAt(b.sub(groups, second)));
 }
 
 IntegerTileWriter::Group IntegerTileWriter::groupAt(Value number) {
