@@ -328,29 +328,21 @@ std::vector<MicroKernel> fewRowsIntegerMicroKernels(MatrixISA isa) {
 /// one its own panels, several the next ones. On a Cascade Lake one strip then
 /// reads weights of 4 bits at 90% of the speed of memory instead of 85, but
 /// those of 8 bits at 80% instead of 95; a Zen 4, which has bf16, lost by it.
-/// On an Emerald Rapids, which has tiles, one strip gained 4 to 10% of 8 bits,
-/// and up to 20 by panels that it reads one at a time; with tiles of integers,
-/// on another CPU of the kind, 8 to 28% of one strip and 10% of two.
+/// CPUs with tiles gain 4 to 10% of one strip, more of panels that it reads one
+/// at a time, and 8 to 28% where tiles multiply; of two and three strips 10 to
+/// 15%.
 bool prefetchesIntegers(const Schedule &schedule, const MatmulShape &shape,
                         const Target &target, int64_t strips) {
   const MicroKernel &kernel = schedule.microKernel;
-  // Half of L2 has the block's input, the other two slices at once.
-  const bool holdsNext =
-      2 * weightBytes(shape.storage, kernel.columns, shape.k) <=
-      target.l2Bytes / 2;
-  if (hasIntegerTiles(kernel.isa))
-    return strips == 1 || holdsNext;
-  if (kernel.isa != MatrixISA::X86_AVX512_VNNI)
-    return false;
-  if (target.features.has(CpuFeature::AMX_TILE))
-    return strips == 1 &&
-           (shape.storage.number == NumberFormat::Int8 ||
-            kernel.columns == packingFor(shape, kernel.isa).panel);
-  if (target.features.has(CpuFeature::AVX512BF16))
+  const bool besideTiles = target.features.has(CpuFeature::AMX_TILE);
+  if (!besideTiles && (kernel.isa != MatrixISA::X86_AVX512_VNNI ||
+                       target.features.has(CpuFeature::AVX512BF16)))
     return false;
   if (strips == 1)
-    return shape.storage.number == NumberFormat::Int4;
-  return holdsNext;
+    return besideTiles || shape.storage.number == NumberFormat::Int4;
+  // Half of L2 has the block's input, the other two slices at once.
+  return 2 * weightBytes(shape.storage, kernel.columns, shape.k) <=
+         target.l2Bytes / 2;
 }
 
 /// The micro-kernel of integers for a weight packed as `packing`: the widest,

@@ -321,8 +321,8 @@ TEST(Schedule, UntunedIntegersArePrefetched) {
                    {96, 1},
                    {INT64_MAX, 1}}));
   Lines lines = linesOf("x86-64-amx", "int4-g32-f16", 2048);
-  lines.resize(3);
-  EXPECT_EQ(lines, (Lines{{1, 0}, {2, 0}, {6, 4}}));
+  lines.resize(4);
+  EXPECT_EQ(lines, (Lines{{1, 16}, {2, 8}, {6, 4}, {16, 2}}));
   EXPECT_EQ(linesOf("x86-64-avx512-bf16", "int4-g32-f16", 2048),
             (Lines{{1, 0}, {2, 0}, {6, 0}, {48, 0}, {INT64_MAX, 1}}));
 }
@@ -437,6 +437,7 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
   const Expected onlyIntegers = {{1, X86_AVX512_VNNI},
                                  {2, X86_AVX512_VNNI},
                                  {6, X86_AVX512_VNNI},
+                                 {48, X86_AVX512_VNNI},
                                  {INT64_MAX, X86_AVX512_VNNI}};
   EXPECT_EQ(instructions(), (Expected{{1, X86_AVX512_VNNI},
                                       {2, X86_AVX512_VNNI},
