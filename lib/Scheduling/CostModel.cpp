@@ -156,9 +156,11 @@ double CostModel::passSeconds(const Walk &walk, int64_t rows, int64_t k,
   double reading = bytes / weightBytesPerSecond;
 
   // What part of reading happens while the pass before or this one computes.
-  double lines = static_cast<double>(schedule.prefetchLines);
+  // Copies that are made ahead lie in L2.
+  const bool copiesAhead = schedule.copiesAhead;
+  double lines = copiesAhead ? 0 : static_cast<double>(schedule.prefetchLines);
   double covered = 0, other = 0;
-  if (schedule.prefetchDistance > 0) {
+  if (schedule.prefetchDistance > 0 && !copiesAhead) {
     covered = std::min(1.0, lines * strips * calls / walk.linesPerStep) *
               std::min(1.0, schedule.prefetchDistance /
                                 (parameters.memoryLatencySeconds *

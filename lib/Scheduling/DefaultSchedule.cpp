@@ -413,9 +413,11 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
         std::lcm(std::lcm(packing.panel, strip.columns), shape.columnUnit);
     serve(strip.rows);
   };
-  for (const MicroKernel &fewRows : fewRowsIntegerMicroKernels(isa))
-    if (fewRows.rows > served && coversColumns(fewRows, shape, threads))
-      serveStrip(fewRows);
+  // Copies for tiles serve more rows than those have.
+  if (!hasIntegerTiles(isa) || shape.storage.number == NumberFormat::Int8)
+    for (const MicroKernel &fewRows : fewRowsIntegerMicroKernels(isa))
+      if (fewRows.rows > served && coversColumns(fewRows, shape, threads))
+        serveStrip(fewRows);
   if (served == 0 && isa == MatrixISA::ARM_NEON_I8MM)
     serveStrip({MatrixISA::ARM_NEON_DOTPROD, 1, packing.panel});
   serveStrip(kernel);

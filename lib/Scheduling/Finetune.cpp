@@ -206,6 +206,40 @@ walkOperands(const Schedule &best,
   return attempt(schedule);
 }
 
+/// Tries more lines than `best` prefetches, which an attempt may replace, and
+/// none, then distances or streams, and hints.
+static Status
+walkPrefetching(const Payload &payload, const Schedule &best,
+                const std::function<Status(const Schedule &)> &attempt) {
+  auto attemptWith = [&](auto change) {
+    Schedule schedule = best;
+    change(schedule);
+    return attempt(schedule);
+  };
+  const int64_t lines = best.prefetchLines;
+  for (int64_t tried : {int64_t(0), lines * 2})
+    SANDWICH_RETURN_IF_ERROR(attemptWith([&](Schedule &schedule) {
+      schedule.prefetchLines = std::min<int64_t>(tried, 1024);
+    }));
+  // The rule leaves most integers to hardware.
+  if (payload.shape.storage.isQuantized() && best.prefetchLines == 0)
+    SANDWICH_RETURN_IF_ERROR(attempt(prefetchGroups(
+        best, payload.shape, stripsOfBlock(best, payload.rows))));
+  if (best.prefetchDistance > 0)
+    for (int64_t distance : {2048, 4096, 16384})
+      SANDWICH_RETURN_IF_ERROR(attemptWith(
+          [&](Schedule &schedule) { schedule.prefetchDistance = distance; }));
+  else if (best.prefetchLines > 0)
+    for (int64_t streams : {4, 8})
+      SANDWICH_RETURN_IF_ERROR(attemptWith(
+          [&](Schedule &schedule) { schedule.prefetchStreams = streams; }));
+  if (best.prefetchLines > 0)
+    for (PrefetchHint hint : {PrefetchHint::L2, PrefetchHint::NonTemporal})
+      SANDWICH_RETURN_IF_ERROR(attemptWith(
+          [&](Schedule &schedule) { schedule.prefetchHint = hint; }));
+  return {};
+}
+
 /// `schedule` with slices that are copied before they are multiplied.
 static Schedule copyingBefore(Schedule schedule) {
   if (schedule.copiesAhead)
@@ -274,35 +308,11 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
     SANDWICH_RETURN_IF_ERROR(
         attempt(withIntegerTiles(choice.schedule, payload.shape)));
   }
-  int64_t lines = choice.schedule.prefetchLines;
-  for (int64_t tried : {int64_t(0), lines * 2}) {
-    schedule = choice.schedule;
-    schedule.prefetchLines = std::min<int64_t>(tried, 1024);
-    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-  }
-  // The rule leaves most integers to hardware.
-  if (payload.shape.storage.isQuantized() && choice.schedule.prefetchLines == 0)
+  // What is copied ahead is measured as if copied before: nothing would tell
+  // what prefetching it gains.
+  if (!choice.schedule.copiesAhead)
     SANDWICH_RETURN_IF_ERROR(
-        attempt(prefetchGroups(choice.schedule, payload.shape,
-                               stripsOfBlock(choice.schedule, payload.rows))));
-  if (choice.schedule.prefetchDistance > 0)
-    for (int64_t distance : {2048, 4096, 16384}) {
-      schedule = choice.schedule;
-      schedule.prefetchDistance = distance;
-      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-    }
-  else if (choice.schedule.prefetchLines > 0)
-    for (int64_t streams : {4, 8}) {
-      schedule = choice.schedule;
-      schedule.prefetchStreams = streams;
-      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-    }
-  if (choice.schedule.prefetchLines > 0)
-    for (PrefetchHint hint : {PrefetchHint::L2, PrefetchHint::NonTemporal}) {
-      schedule = choice.schedule;
-      schedule.prefetchHint = hint;
-      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-    }
+        walkPrefetching(payload, choice.schedule, attempt));
   SANDWICH_RETURN_IF_ERROR(walkChunks(payload, choice.schedule, attempt));
   if (canPackInput(choice.schedule.microKernel.isa))
     SANDWICH_RETURN_IF_ERROR(walkOperands(choice.schedule, attempt));

@@ -282,11 +282,12 @@ int64_t sandwich::mostRowsOfIntegerTiles(const MatmulShape &shape) {
   if (!multiplies(isa, shape.storage) ||
       !verifyRegrouping({.microKernel = {isa}}, shape))
     return 0;
-  // To scale the sums of a group takes as long as to multiply 128 k. Of few
-  // rows that is less than unpacking takes, which all rows share.
-  constexpr int64_t fewestK = 128, rowsOfGroupsOf32 = 32;
+  // To scale the sums of a group takes as long as to multiply 128 k, and half
+  // of a tile's rows as long as whole ones. Of few rows that is less than
+  // unpacking takes, which all rows share: about as many as a group has k.
+  constexpr int64_t fewestK = 128;
   const int64_t group = shape.storage.groupOf(shape.k);
-  return group >= fewestK ? INT64_MAX : rowsOfGroupsOf32 * group / 32;
+  return group >= fewestK && !halvesInputTiles(isa, group) ? INT64_MAX : group;
 }
 
 /// Whether slices of `shape` can be copied to the groups that `isa` wants.

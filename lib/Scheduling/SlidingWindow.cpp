@@ -119,8 +119,7 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
   schedule.packsInput =
       multipliesIntegers(isa) || (last.packsInput && canPackInput(isa));
   schedule.streamed = last.streamed;
-  schedule.copiesAhead =
-      last.copiesAhead && verifyCopiesAhead(schedule, payload.shape);
+  schedule.copiesAhead &= last.copiesAhead;
   schedule.groupK = last.groupK;
   if (!verify(schedule, payload.shape) || !fitsMemory(payload, schedule))
     schedule.groupK = 0;

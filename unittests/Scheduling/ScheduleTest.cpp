@@ -448,6 +448,11 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
   integers.deterministic = true;
   EXPECT_EQ(instructions(), onlyIntegers);
   integers.deterministic = false;
+  // A long K as well, of which wide strips would hold no copy.
+  integers.k = 14336;
+  const auto longK = instructions();
+  EXPECT_EQ(longK.back().second, X86_AMX_INT8);
+  integers.k = 2048;
   // Where no long groups divide K, as bf16; of 8 bits, which tiles of integers
   // multiply as they are stored, from more rows on, but not where results must
   // not depend on the rows.
@@ -473,6 +478,11 @@ TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
                                       {64, X86_AMX_INT8},
                                       {INT64_MAX, X86_AMX_INT8}}));
   integers.deterministic = false;
+  // Half of a tile's rows multiply as fast as bf16, and sums are scaled
+  // besides.
+  integers.storage = *StorageFormat::parse("int8-g160-f16");
+  EXPECT_EQ(instructions().back().second, X86_AMX_BF16);
+  EXPECT_EQ(mostRowsOfIntegerTiles(integers), 160);
   // Nor tiles of bf16.
   integers.k = 2064;
   integers.storage = *StorageFormat::parse("int4-g16-f16");

@@ -658,7 +658,9 @@ TEST_P(QuantizedMatmulLibraryTest, CopiesAhead) {
       schedule.slice[1] = 32 * draws.between(1, 3);
       schedule.slice[2] = k;
       schedule.chunkK = 64 * draws.between(0, 4);
-      schedule.prefetchLines = 0;
+      schedule.prefetchLines = i % 2;
+      schedule.prefetchDistance = 4096 * schedule.prefetchLines;
+      schedule.prefetchStreams = 1;
       schedule.copiesAhead = true;
       expectProducts(
           **library, program, operands, schedule, rows,
@@ -676,6 +678,9 @@ INSTANTIATE_TEST_SUITE_P(
         QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_F32, "int8-row-f32"},
         QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16,
                       "int4-g64-f16-minimum"},
+        QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16, "int8"},
+        QuantizedCase{"x86-64-avx512-bf16", MatrixISA::X86_AVX512_BF16,
+                      "int8-g64-f16-minimum"},
         QuantizedCase{"x86-64-avx2", MatrixISA::X86_AVX2_F32, "fp8"},
         QuantizedCase{"x86-64-avx512", MatrixISA::X86_AVX512_F32,
                       "fp8-g64-f16"},

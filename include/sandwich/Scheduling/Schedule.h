@@ -197,7 +197,8 @@ struct Schedule {
   /// Cache lines of the weight that software prefetches for each four packed
   /// k steps of the micro-kernel; 0 for none. One strip of rows needs as many
   /// as it reads, S strips an S-th of that. Of slices that are copied first, 1:
-  /// calls share those of the next one evenly.
+  /// calls share those of the next one evenly, or, of copies made ahead, each
+  /// line that is unpacked has one prefetched.
   int64_t prefetchLines = 0;
   /// How far ahead of the micro-kernel's own reads they lie, in bytes; 0: in
   /// the slice of the weight that the thread reads next.

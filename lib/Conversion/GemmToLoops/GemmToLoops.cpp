@@ -172,7 +172,7 @@ private:
   int64_t stepsOfRound();
   Value kAheadOfCall() { return b.div(chunkKSize, stepsOfRound()); }
   /// The rows that a packed unit takes: integers of tiles lie in whole ones, so
-  /// that each row begins at a cache line.
+  /// that each tile begins at a cache line.
   Value packedUnit() { return multipliesGroups() ? b.index(unit) : tileRows; }
   /// The element of the packed input that strip `strip`, or tile, from the unit
   /// `firstUnit` on begins at.

@@ -20,9 +20,9 @@ namespace {
 
 /// Tiles sum the products of a group exactly, in i32, and are then stored to a
 /// buffer in L1, from where vectors scale them and add them to the sums in f32
-/// while tiles multiply the next group.
-/// To scale a tile takes as long as to multiply about 128 k, so that it is long
-/// groups that gain. All is rounded as by vectors of integers.
+/// while tiles multiply the next group. To scale a tile takes as long as to
+/// multiply about 128 k, so that many rows gain in long groups only. All is
+/// rounded as by vectors of integers.
 class IntegerTileWriter final : public TileWriter {
 public:
   IntegerTileWriter(ImplicitLocOpBuilder &builder,

@@ -167,7 +167,8 @@ Value UnpackingWriter::takeByte(Value line, int64_t byte) {
   SmallVector<int64_t> order;
   for (int64_t word = 0; word < columnsOfLine; ++word)
     for (int64_t i = 0; i < numbersOfColumn; ++i)
-      order.push_back(word * numbersOfColumn + (i == 1 ? byte : lineBytes + i));
+      order.push_back(word * numbersOfColumn +
+                      (i == placeOfByte() ? byte : lineBytes + i));
   Value taken = vector::ShuffleOp::create(
       b, vector::BitCastOp::create(b, bytes, line),
       vector::BitCastOp::create(b, bytes, one), order);
@@ -228,7 +229,8 @@ void UnpackingWriter::beginGroup(Value from) {
        column += columnsOfLine) {
     Scales loaded = loadScales(from, column);
     if (takesBytes()) {
-      loaded.scale = b.mulf(loaded.scale, b.splat(0x1p15F, columnsOfLine));
+      loaded.scale =
+          b.mulf(loaded.scale, b.splat(1 / unitOfByte(), columnsOfLine));
       loaded.base = b.subf(loaded.base, loaded.scale);
     }
     scales.push_back(loaded);

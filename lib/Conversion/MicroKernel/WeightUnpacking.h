@@ -89,14 +89,25 @@ private:
   }
   /// Vectors of f32 rounded to bf16, each beside that of the other.
   mlir::Value packBF16(mlir::Value low, mlir::Value high);
-  /// Whether `takeByte` takes numbers out of lines. What f32 needs for that is
-  /// less exact than a step by 2^-9 of it, where scales are not of f16: bf16
-  /// does not see it.
+  /// Whether `takeByte` takes numbers out of lines: of 4 bits, and of 8 where
+  /// what is added to the products has few enough digits that none is lost.
   bool takesBytes() const {
-    return unpacking.to.kPack == 2 && unpacking.storage.hasIntegers();
+    const StorageFormat &storage = unpacking.storage;
+    return unpacking.to.kPack == 2 &&
+           (storage.number == NumberFormat::Int4 ||
+            (storage.number == NumberFormat::Int8 &&
+             storage.scale == ScaleFormat::F16 &&
+             storage.offset != GroupOffset::Minimum));
   }
-  /// Of each four bytes one, times 2^-15 and 1 added, as floats: an instruction
-  /// moves it among the bits of 1, where a conversion takes two or three.
+  /// Where a byte goes in f32, and what its lowest bit counts for there: of 4
+  /// bits as high as it may, which leaves a step 17 bits.
+  int64_t placeOfByte() const {
+    return unpacking.storage.number == NumberFormat::Int4 ? 2 : 1;
+  }
+  float unitOfByte() const { return placeOfByte() == 2 ? 0x1p-7F : 0x1p-15F; }
+  /// Of each four bytes one, times `unitOfByte` and 1 added, as floats: one
+  /// instruction moves it among the bits of 1, where a conversion takes two or
+  /// three.
   mlir::Value takeByte(mlir::Value line, int64_t byte);
   /// The numbers in the bits of `mask` of `line >> shift`, as floats.
   mlir::Value extract(mlir::Value line, int64_t shift, int64_t mask);

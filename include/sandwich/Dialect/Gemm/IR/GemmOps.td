@@ -170,7 +170,9 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     ends, if these are constants; (C7) a quantized weight is
     prefetched at a distance only where micro-kernels read it as it
     is stored or copied ahead, there by one line, and as one line at a distance
-    of 0 where it is copied; (C8) `k_group` is
+    of 0 where it is copied; (C8) tiles of integers multiply 8 bits, or copies, in
+    groups of a multiple of 32 k, with at most four tiles of sums where 64 does not
+    divide that; `k_group` is
     several groups of a weight of 4 bits, divides k, which no threads share, and is
     given only where the module is not `lm.deterministic`; (C9) `copy = ahead` is
     for a weight that is unpacked for tiles of bf16, in groups of a multiple of 32
