@@ -231,7 +231,9 @@ void UnpackingWriter::beginGroup(Value from) {
     if (takesBytes()) {
       loaded.scale =
           b.mulf(loaded.scale, b.splat(1 / unitOfByte(), columnsOfLine));
-      loaded.base = b.subf(loaded.base, loaded.scale);
+      loaded.base =
+          b.subf(loaded.base,
+                 b.mulf(loaded.scale, b.splat(floatOfZero(), columnsOfLine)));
     }
     scales.push_back(loaded);
   }

@@ -99,13 +99,16 @@ private:
              storage.scale == ScaleFormat::F16 &&
              storage.offset != GroupOffset::Minimum));
   }
-  /// Where a byte goes in f32, and what its lowest bit counts for there: of 4
-  /// bits as high as it may, which leaves a step 17 bits.
+  /// Which byte of an f32 a byte becomes: of 4 bits the one with the highest
+  /// bits of the fraction, which leaves a step 17 bits, and the lowest of the
+  /// exponent.
   int64_t placeOfByte() const {
     return unpacking.storage.number == NumberFormat::Int4 ? 2 : 1;
   }
-  float unitOfByte() const { return placeOfByte() == 2 ? 0x1p-7F : 0x1p-15F; }
-  /// Of each four bytes one, times `unitOfByte` and 1 added, as floats: one
+  /// What a byte counts for there, and what the float is that has a 0 there.
+  float unitOfByte() const { return placeOfByte() == 2 ? 0x1p-8F : 0x1p-15F; }
+  float floatOfZero() const { return placeOfByte() == 2 ? 0.5F : 1; }
+  /// Of each four bytes one, times `unitOfByte` and added to `floatOfZero`: one
   /// instruction moves it among the bits of 1, where a conversion takes two or
   /// three.
   mlir::Value takeByte(mlir::Value line, int64_t byte);
