@@ -9,6 +9,7 @@
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Dialect/Kernel/IR/Kernel.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/LM/Transforms/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
@@ -30,8 +31,8 @@ void sandwich::registerSandwichDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
   registerAllToLLVMIRTranslations(registry);
-  registry.insert<lm::LMDialect, gemm::GemmDialect, phase::PhaseDialect,
-                  tile::TileDialect, topo::TopoDialect>();
+  registry.insert<kernel::KernelDialect, lm::LMDialect, gemm::GemmDialect,
+                  phase::PhaseDialect, tile::TileDialect, topo::TopoDialect>();
 }
 
 void sandwich::registerSandwichPasses() {

@@ -1,0 +1,45 @@
+//===- Kernel.h - The dialect of hand-written kernels -----------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_KERNEL_IR_KERNEL_H
+#define SANDWICH_DIALECT_KERNEL_IR_KERNEL_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "sandwich/Dialect/Kernel/IR/KernelDialect.h.inc"
+#include "sandwich/Dialect/Kernel/IR/KernelEnums.h.inc"
+
+namespace sandwich::kernel {
+
+/// Whether `type` is that of a truth, an integer of C, with its sign, or a
+/// float.
+bool isNumber(mlir::Type type);
+/// Whether it is one that an expression of C may have: also a vector, a mask or
+/// a pointer.
+bool isValue(mlir::Type type);
+/// Whether it is one that a variable may have: also an array or a structure.
+bool isObject(mlir::Type type);
+
+} // namespace sandwich::kernel
+
+#define GET_TYPEDEF_CLASSES
+#include "sandwich/Dialect/Kernel/IR/KernelTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "sandwich/Dialect/Kernel/IR/KernelAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/Kernel/IR/KernelOps.h.inc"
+
+#endif // SANDWICH_DIALECT_KERNEL_IR_KERNEL_H

@@ -1,0 +1,336 @@
+//===- KernelOps.cpp - Operations of kernel -------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Kernel/IR/Kernel.h"
+#include "sandwich/Kernel/Intrinsics.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::kernel;
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/Kernel/IR/KernelOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto makeType = [](Builder &builder, ArrayRef<Type> arguments,
+                     ArrayRef<Type> results,
+                     function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), makeType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void FuncOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+LogicalResult FuncOp::verify() {
+  for (auto [number, type] : llvm::enumerate(getArgumentTypes()))
+    if (!isValue(type))
+      return emitOpError("(C1) argument ")
+             << number << " must be a number, a vector or a pointer, not "
+             << type;
+  if (getResultTypes().size() > 1 ||
+      (getResultTypes().size() == 1 && !isValue(getResultTypes().front())))
+    return emitOpError("(C2) has one result, a value, or none");
+  return success();
+}
+
+LogicalResult ReturnOp::verify() {
+  auto function = (*this)->getParentOfType<FuncOp>();
+  if (!function)
+    return emitOpError("(C1) must be in a function");
+  const ArrayRef<Type> results = function.getResultTypes();
+  if (getOperation()->getOperandTypes() != TypeRange(results)) {
+    InFlightDiagnostic error = emitOpError("(C1) must return ");
+    if (results.empty())
+      return error << "nothing";
+    return error << results.front();
+  }
+  return success();
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<FuncOp>(*this, getCalleeAttr());
+  if (!callee)
+    return emitOpError("(C1) there is no function ") << getCallee();
+  if (TypeRange(getOperands()) != TypeRange(callee.getArgumentTypes()) ||
+      getOperation()->getResultTypes() != TypeRange(callee.getResultTypes()))
+    return emitOpError("(C2) does not fit ") << callee.getFunctionType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+LogicalResult VariableOp::verify() {
+  if (getType().getIsConst())
+    return emitOpError("(C1) must not be const");
+  return success();
+}
+
+LogicalResult StoreOp::verify() {
+  if (cast<PointerType>(getPointer().getType()).getIsConst())
+    return emitOpError("(C1) must not write to what is const");
+  return success();
+}
+
+LogicalResult OffsetOp::verify() {
+  if (!isa<IntegerType>(getIndex().getType()))
+    return emitOpError("(C1) the index must be an integer, not ")
+           << getIndex().getType();
+  return success();
+}
+
+LogicalResult ElementsOp::verify() {
+  auto from = cast<PointerType>(getArray().getType());
+  auto array = dyn_cast<ArrayType>(from.getObject());
+  if (!array)
+    return emitOpError("(C1) must be of an array, not ") << from.getObject();
+  auto expected =
+      PointerType::get(getContext(), array.getElement(), from.getIsConst());
+  if (getResult().getType() != expected)
+    return emitOpError("(C1) the result must be ") << expected;
+  return success();
+}
+
+LogicalResult MemberOp::verify() {
+  auto from = cast<PointerType>(getStructure().getType());
+  auto structure = dyn_cast<StructureType>(from.getObject());
+  if (!structure)
+    return emitOpError("(C1) must be of a structure, not ") << from.getObject();
+  Type member = structure.getMember(getName());
+  if (!member)
+    return emitOpError("(C1) there is no member ") << getNameAttr();
+  auto expected = PointerType::get(getContext(), member, from.getIsConst());
+  if (getResult().getType() != expected)
+    return emitOpError("(C2) the result must be ") << expected;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+OpFoldResult ConstantOp::fold(FoldAdaptor /*adaptor*/) { return getValue(); }
+
+LogicalResult BinaryOp::verify() {
+  const bool isForFloats = getKind() <= BinaryOperator::Divide;
+  if (isa<FloatType>(getResult().getType()) && !isForFloats)
+    return emitOpError("(C1) is not for ") << getResult().getType();
+  return success();
+}
+
+LogicalResult UnaryOp::verify() {
+  if (isa<FloatType>(getResult().getType()) &&
+      getKind() != UnaryOperator::Negate)
+    return emitOpError("(C1) is not for ") << getResult().getType();
+  return success();
+}
+
+/// Whether `type` is that of a mask.
+static bool isMask(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getElementType().isInteger(1);
+}
+
+/// The bits of a number or a vector; 0 of a pointer.
+static int64_t bitWidthOf(Type type) {
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector.getNumElements() * vector.getElementTypeBitWidth();
+  return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+}
+
+LogicalResult CastOp::verify() {
+  Type from = getOperand().getType(), to = getResult().getType();
+  const bool areNumbers = isNumber(from) && isNumber(to);
+  const bool arePointers = isa<PointerType>(from) && isa<PointerType>(to);
+  const bool areMaskAndInteger = (isMask(from) && isa<IntegerType>(to)) ||
+                                 (isa<IntegerType>(from) && isMask(to));
+  if (areNumbers || arePointers ||
+      (areMaskAndInteger && bitWidthOf(from) == bitWidthOf(to)))
+    return success();
+  return emitOpError(
+             "(C1) must be of numbers, of pointers, or of a mask and an "
+             "integer of as many bits, not of ")
+         << from << " and " << to;
+}
+
+LogicalResult BitcastOp::verify() {
+  Type from = getOperand().getType(), to = getResult().getType();
+  if (bitWidthOf(from) == 0 || bitWidthOf(from) != bitWidthOf(to))
+    return emitOpError(
+               "(C1) must be of numbers or vectors of as many bits, not ")
+           << from << " and " << to;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Intrinsics
+//===----------------------------------------------------------------------===//
+
+/// The type of lanes of `type`.
+static Type typeOf(LaneType type, MLIRContext *context) {
+  switch (type) {
+  case LaneType::Bool:
+    return IntegerType::get(context, 1);
+  case LaneType::F16:
+    return Float16Type::get(context);
+  case LaneType::BF16:
+    return BFloat16Type::get(context);
+  case LaneType::F32:
+    return Float32Type::get(context);
+  case LaneType::F64:
+    return Float64Type::get(context);
+  default:
+    return IntegerType::get(context, static_cast<unsigned>(bitsOf(type)),
+                            isSigned(type) ? IntegerType::Signed
+                                           : IntegerType::Unsigned);
+  }
+}
+
+/// The type of what a parameter or a result is.
+static Type typeOf(const ParameterType &type, MLIRContext *context) {
+  Type lane = typeOf(type.lane, context);
+  switch (type.kind) {
+  case ParameterType::Kind::Number:
+  case ParameterType::Kind::Immediate:
+    return lane;
+  case ParameterType::Kind::Vector:
+  case ParameterType::Kind::Mask:
+    return VectorType::get({type.lanes}, lane);
+  case ParameterType::Kind::Pointer:
+    return PointerType::get(
+        context, type.lanes > 0 ? VectorType::get({type.lanes}, lane) : lane,
+        type.isConst);
+  }
+  llvm_unreachable("there are no other kinds");
+}
+
+/// Whether C has one type for both: vectors of integers, or floats of 16 bits
+/// among them, of as many bits, and pointers to such.
+static bool areInterchangeable(Type given, Type wanted) {
+  if (given == wanted)
+    return true;
+  if (auto pointer = dyn_cast<PointerType>(given))
+    if (auto other = dyn_cast<PointerType>(wanted))
+      return pointer.getIsConst() == other.getIsConst() &&
+             areInterchangeable(pointer.getObject(), other.getObject());
+  auto isOfIntegers = [](Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector && !isMask(type) &&
+           (isa<IntegerType>(vector.getElementType()) ||
+            vector.getElementType().isF16());
+  };
+  return isOfIntegers(given) && isOfIntegers(wanted) &&
+         bitWidthOf(given) == bitWidthOf(wanted);
+}
+
+LogicalResult IntrinsicOp::verify() {
+  const kernel::Intrinsic *intrinsic = IntrinsicTable::x86().find(getName());
+  if (!intrinsic)
+    return emitOpError("(C1) there is no intrinsic ") << getNameAttr();
+  if (getOperands().size() != intrinsic->parameters.size())
+    return emitOpError("(C2) ")
+           << getName() << " has " << intrinsic->parameters.size()
+           << " operands, not " << getOperands().size();
+  for (auto [operand, parameter] :
+       llvm::zip_equal(getOperands(), intrinsic->parameters)) {
+    const ParameterType &type = parameter.type;
+    Type wanted = typeOf(type, getContext());
+    if (!areInterchangeable(operand.getType(), wanted))
+      return emitOpError("(C2) ")
+             << getName() << ": " << parameter.name << " must be " << wanted
+             << ", not " << operand.getType();
+    if (type.kind != ParameterType::Kind::Immediate)
+      continue;
+    APInt number;
+    if (!matchPattern(operand, m_ConstantInt(&number)) ||
+        number.getSExtValue() < type.first || number.getSExtValue() > type.last)
+      return emitOpError("(C2) ") << getName() << ": " << parameter.name
+                                  << " must be a constant between "
+                                  << type.first << " and " << type.last;
+  }
+  if (!intrinsic->result) {
+    if (getResult())
+      return emitOpError("(C3) ") << getName() << " has no result";
+    return success();
+  }
+  Type wanted = typeOf(*intrinsic->result, getContext());
+  if (!getResult() || !areInterchangeable(getResult().getType(), wanted))
+    return emitOpError("(C3) ") << getName() << " gives " << wanted;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Control
+//===----------------------------------------------------------------------===//
+
+/// An error unless `region`, `what` of `op`, ends by yielding `type`.
+static LogicalResult verifyYield(Operation *op, StringRef what, Region &region,
+                                 Type type) {
+  Block &block = region.front();
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  if (!yield || yield.getValue().getType() != type)
+    return op->emitOpError("(C1) ") << what << " must yield " << type;
+  return success();
+}
+
+LogicalResult ConditionalOp::verify() {
+  for (auto [what, region] : {std::pair("the first side", &getThen()),
+                              std::pair("the second side", &getOtherwise())})
+    if (failed(verifyYield(*this, what, *region, getResult().getType())))
+      return failure();
+  return success();
+}
+
+LogicalResult ForOp::verify() {
+  return verifyYield(*this, "the condition", getCondition(),
+                     IntegerType::get(getContext(), 1));
+}
+
+LogicalResult DoOp::verify() {
+  return verifyYield(*this, "the condition", getCondition(),
+                     IntegerType::get(getContext(), 1));
+}
+
+/// An error unless `op` is in the body of a loop, or of branches of it.
+static LogicalResult verifyJump(Operation *op) {
+  for (Region *region = op->getParentRegion(); region;
+       region = region->getParentRegion()) {
+    Operation *parent = region->getParentOp();
+    if (auto loop = dyn_cast<ForOp>(parent))
+      if (region == &loop.getBody())
+        return success();
+    if (auto loop = dyn_cast<DoOp>(parent))
+      if (region == &loop.getBody())
+        return success();
+    if (!isa<IfOp>(parent))
+      break;
+  }
+  return op->emitOpError("(C1) must be in the body of a loop");
+}
+
+LogicalResult BreakOp::verify() { return verifyJump(*this); }
+
+LogicalResult ContinueOp::verify() { return verifyJump(*this); }
