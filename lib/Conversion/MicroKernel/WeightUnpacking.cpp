@@ -71,14 +71,18 @@ private:
   Value toHalves(Value vector);
   /// The numbers of `line`, those from bit `shift` of each byte on, as bytes.
   Value regroup(Value line, int64_t shift, Value factors, Value starts);
-  Value splat(VectorType type, int64_t value) {
-    return arith::ConstantOp::create(
-        b, DenseElementsAttr::get(
-               type, b.getIntegerAttr(type.getElementType(), value)));
-  }
 };
 
 } // namespace
+
+Value StoredGroups::splat(VectorType type, int64_t value) {
+  auto element = cast<IntegerType>(type.getElementType());
+  return arith::ConstantOp::create(
+      b, DenseElementsAttr::get(type, APInt(element.getWidth(),
+                                            static_cast<uint64_t>(value),
+                                            /*isSigned=*/true,
+                                            /*implicitTrunc=*/true)));
+}
 
 Value StoredGroups::loadBytes(Value from, int64_t count) {
   return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
@@ -122,14 +126,9 @@ Value UnpackingWriter::extract(Value line, int64_t shift, int64_t mask) {
   if (unpacking.storage.number == NumberFormat::FP8)
     return extendFloat8(b, line, shift);
   auto type = cast<VectorType>(line.getType());
-  auto splat = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        b, DenseElementsAttr::get(
-               type, b.getI32IntegerAttr(static_cast<int32_t>(value))));
-  };
   if (shift > 0)
-    line = arith::ShRUIOp::create(b, line, splat(shift));
-  line = arith::AndIOp::create(b, line, splat(mask));
+    line = arith::ShRUIOp::create(b, line, splat(type, shift));
+  line = arith::AndIOp::create(b, line, splat(type, mask));
   return arith::SIToFPOp::create(b, type.clone(b.getF32Type()), line);
 }
 
@@ -142,19 +141,14 @@ Value UnpackingWriter::elementOf(int64_t column, Value k) {
 
 Value UnpackingWriter::packBF16(Value low, Value high) {
   auto words = VectorType::get({columnsOfLine}, b.getI32Type());
-  auto splat = [&](uint32_t value) -> Value {
-    return arith::ConstantOp::create(
-        b, DenseElementsAttr::get(
-               words, b.getI32IntegerAttr(static_cast<int32_t>(value))));
-  };
   // To the nearest; of two that are as near, to the one farther from 0.
   auto rounded = [&](Value value) -> Value {
     return arith::AddIOp::create(b, vector::BitCastOp::create(b, words, value),
-                                 splat(0x8000));
+                                 splat(words, 0x8000));
   };
   Value pairs = arith::OrIOp::create(
-      b, arith::AndIOp::create(b, rounded(high), splat(0xffff0000)),
-      arith::ShRUIOp::create(b, rounded(low), splat(16)));
+      b, arith::AndIOp::create(b, rounded(high), splat(words, 0xffff0000)),
+      arith::ShRUIOp::create(b, rounded(low), splat(words, 16)));
   return vector::BitCastOp::create(
       b, VectorType::get({2 * columnsOfLine}, b.getBF16Type()), pairs);
 }
@@ -162,8 +156,7 @@ Value UnpackingWriter::packBF16(Value low, Value high) {
 Value UnpackingWriter::takeByte(Value line, int64_t byte) {
   auto words = cast<VectorType>(line.getType());
   auto bytes = VectorType::get({lineBytes}, b.getI8Type());
-  Value one = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(words, b.getI32IntegerAttr(0x3f800000)));
+  Value one = splat(words, 0x3f800000);
   SmallVector<int64_t> order;
   for (int64_t word = 0; word < columnsOfLine; ++word)
     for (int64_t i = 0; i < numbersOfColumn; ++i)
@@ -182,14 +175,9 @@ void UnpackingWriter::storeLine(Value line, int64_t shift, int64_t columnBlock,
   auto [scale, base] = scales[columnBlock];
   if (takesBytes() && mask != 0xff) {
     auto words = cast<VectorType>(line.getType());
-    auto splat = [&](int64_t value) -> Value {
-      return arith::ConstantOp::create(
-          b, DenseElementsAttr::get(
-                 words, b.getI32IntegerAttr(static_cast<int32_t>(value))));
-    };
     if (shift > 0)
-      line = arith::ShRUIOp::create(b, line, splat(shift));
-    line = arith::AndIOp::create(b, line, splat(mask * 0x01010101));
+      line = arith::ShRUIOp::create(b, line, splat(words, shift));
+    line = arith::AndIOp::create(b, line, splat(words, mask * 0x01010101));
   }
   SmallVector<Value> values;
   for (int64_t i = 0; i < numbersOfColumn; ++i)

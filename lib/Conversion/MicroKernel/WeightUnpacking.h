@@ -26,6 +26,8 @@ public:
       : b(b), unpacking(unpacking), weight(weight), copy(copy) {}
 
 protected:
+  /// Integers that are all `value`, or what they keep of its bits.
+  mlir::Value splat(mlir::VectorType type, int64_t value);
   mlir::Value loadBytes(mlir::Value from, int64_t count);
   /// Four numbers of each of 16 columns, or eight of 4 bits, from byte `from`
   /// on.
