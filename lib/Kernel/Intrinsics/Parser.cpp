@@ -112,7 +112,7 @@ void Reader::next() {
       ++position;
   } else {
     constexpr std::string_view pairs[] = {
-        "->", "<<", ">>", "==", "!=", "<=", ">=", "..", "&&", "||"};
+        "->", "<<", ">>", "==", "!=", "<=", ">=", ".."};
     position +=
         std::ranges::find(pairs, text.substr(position, 2)) != std::end(pairs)
             ? 2
@@ -725,8 +725,7 @@ TableReader::read(std::map<std::string, Intrinsic, std::less<>> &intrinsics) {
       features = std::string(taken.substr(1, taken.size() - 2));
       continue;
     }
-    // A rule goes on in lines that begin with an operator's or a fold's end, as
-    // told by a backslash.
+    // A backslash at its end says that a rule goes on in the next line.
     const int64_t at = line;
     std::string rule(taken);
     while (rule.ends_with('\\')) {
