@@ -360,7 +360,9 @@ HttpResponse ApiServer::Implementation::status(const HttpRequest &) const {
 
 HttpResponse ApiServer::Implementation::metrics(const HttpRequest &) const {
   return {.contentType = "text/plain; version=0.0.4; charset=utf-8",
-          .body = models->metricsText()};
+          .body = models->metricsText(
+              options.requestLog ? std::optional(options.requestLog->lost())
+                                 : std::nullopt)};
 }
 
 HttpResponse ApiServer::Implementation::version(const HttpRequest &) const {

@@ -146,9 +146,18 @@ bool ModelRegistry::allReady() const {
       all, [](const auto &model) { return model->isReady(); });
 }
 
-std::string ModelRegistry::metricsText() const {
+std::string
+ModelRegistry::metricsText(std::optional<uint64_t> lostLogLines) const {
   std::vector<prometheus::MetricFamily> families = registry.Collect();
   for (prometheus::MetricFamily &each : ServiceCollector(all).Collect())
     families.push_back(std::move(each));
+  if (lostLogLines) {
+    prometheus::ClientMetric lost;
+    lost.counter.value = static_cast<double>(*lostLogLines);
+    families.push_back({"sandwich_lost_log_lines_total",
+                        "Lines of requests that the log had no room for.",
+                        prometheus::MetricType::Counter,
+                        {std::move(lost)}});
+  }
   return prometheus::TextSerializer().Serialize(families);
 }

@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,8 +61,8 @@ public:
   /// Counts a request for texts that is over, whatever became of it.
   void count(const RequestRecord &record);
 
-  /// In the format of Prometheus.
-  std::string metricsText() const;
+  /// In the format of Prometheus, with lines that the log lost if there is one.
+  std::string metricsText(std::optional<uint64_t> lostLogLines) const;
 
   bool allReady() const;
 
