@@ -22,57 +22,6 @@
 using namespace sandwich;
 using namespace sandwich::kernel;
 
-/// `float`, `uint8_t`.
-static std::string numberType(LaneType type) {
-  switch (type) {
-  case LaneType::F32:
-    return "float";
-  case LaneType::F64:
-    return "double";
-  case LaneType::F16:
-  case LaneType::BF16:
-  case LaneType::Bool:
-    return "uint16_t";
-  default:
-    return (isSigned(type) ? "int" : "uint") + std::to_string(bitsOf(type)) +
-           "_t";
-  }
-}
-
-/// `__m512`, `__m256i`, `__m512bh`.
-static std::string vectorType(LaneType type, int64_t lanes) {
-  const std::string prefix = "__m" + std::to_string(bitsOf(type) * lanes);
-  switch (type) {
-  case LaneType::F32:
-    return prefix;
-  case LaneType::F64:
-    return prefix + "d";
-  case LaneType::BF16:
-    return prefix + "bh";
-  default:
-    return prefix + "i";
-  }
-}
-
-static std::string typeOf(const ParameterType &type) {
-  switch (type.kind) {
-  case ParameterType::Kind::Number:
-    return numberType(type.lane);
-  case ParameterType::Kind::Vector:
-    return vectorType(type.lane, type.lanes);
-  case ParameterType::Kind::Mask:
-    return "__mmask" + std::to_string(type.lanes);
-  case ParameterType::Kind::Pointer:
-    return std::string(type.isConst ? "const " : "") +
-           (type.lanes > 0 ? vectorType(type.lane, type.lanes)
-                           : numberType(type.lane)) +
-           " *";
-  case ParameterType::Kind::Immediate:
-    return "int";
-  }
-  __builtin_unreachable();
-}
-
 /// Those that are tested: all, or a dozen of many.
 static std::vector<int64_t> immediatesOf(const Intrinsic &intrinsic) {
   constexpr int64_t most = 40, some = 12;
@@ -112,18 +61,18 @@ static void writeCall(const Intrinsic &intrinsic, int64_t immediate,
     } else if (type.kind == ParameterType::Kind::Pointer) {
       std::cout << "  memcpy(out + " << resultBytes << " + " << place
                 << ", in + " << place << ", " << argumentBytes << ");\n";
-      arguments += "(" + typeOf(type) + ")(out + " +
+      arguments += "(" + cTypeOf(type) + ")(out + " +
                    std::to_string(resultBytes) + " + " + place + ")";
     } else {
       const std::string name = "a" + std::to_string(i);
-      std::cout << "  " << typeOf(type) << " " << name << ";\n  memcpy(&"
+      std::cout << "  " << cTypeOf(type) << " " << name << ";\n  memcpy(&"
                 << name << ", in + " << place << ", sizeof " << name << ");\n";
       arguments += name;
     }
   }
   const std::string call = intrinsic.name + "(" + arguments + ");\n";
   if (intrinsic.result)
-    std::cout << "  " << typeOf(*intrinsic.result) << " result = " << call
+    std::cout << "  " << cTypeOf(*intrinsic.result) << " result = " << call
               << "  memcpy(out, &result, sizeof result);\n";
   else
     std::cout << "  " << call;

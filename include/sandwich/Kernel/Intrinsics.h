@@ -106,6 +106,8 @@ struct Expression {
     /// Of parameter number `number`, a number or the lane or element that the
     /// operand, an index, tells.
     Argument,
+    /// Any number of the type that is asked for: 0 here.
+    Undefined,
     /// Of the operands.
     Negate,
     Not,
@@ -213,6 +215,18 @@ private:
 /// writes what is not there.
 Result<std::vector<Lane>> evaluate(const Intrinsic &intrinsic,
                                    std::span<const Argument> arguments);
+
+/// `uint8_t`, `float`; of floats of 16 bits and of truths `uint16_t`.
+std::string cTypeOf(LaneType type);
+/// `__m512`, `__m256i`, `__m512bh`.
+std::string cVectorType(LaneType type, int64_t lanes);
+/// As compilers' headers have it: `const float *`, `__mmask16`, `int` of what is
+/// immediate.
+std::string cTypeOf(const ParameterType &type);
+/// A header of C, and C++, that can take the place of `immintrin.h` where
+/// nothing is compiled: the table's intrinsics as functions, never as macros,
+/// whose pointers are `void *`, and the types and macros that come with them.
+std::string declareX86Intrinsics();
 
 /// The text of the table of x86.
 std::string_view x86IntrinsicsText();

@@ -305,6 +305,8 @@ Lane Evaluator::evaluate(const Expression &expression) {
   case Kind::Constant:
     return fromInteger(expression.number,
                        expression.type.value_or(LaneType::I64));
+  case Kind::Undefined:
+    return fromInteger(0, expression.type.value_or(LaneType::I64));
   case Kind::Index:
     return fromInteger(variables.find(expression.name)->second, LaneType::I64);
   case Kind::Immediate:

@@ -352,6 +352,8 @@ Expression ExpressionReader::readPrimary() {
     return {};
   if (reader.isAt("("))
     return readCall(name);
+  if (name == "undefined")
+    return make(Kind::Undefined, std::nullopt, {});
   if (std::ranges::find(variables, name) != variables.end()) {
     Expression index = make(Kind::Index, std::nullopt, {});
     index.name = name;

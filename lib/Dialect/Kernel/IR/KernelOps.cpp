@@ -79,6 +79,42 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+/// The number of numbers in `type`, arrays of such, and their type; nothing if
+/// it is none.
+static std::optional<std::pair<int64_t, Type>> numbersIn(Type type) {
+  int64_t count = 1;
+  while (auto array = dyn_cast<ArrayType>(type)) {
+    if (llvm::MulOverflow(count, array.getSize(), count))
+      return std::nullopt;
+    type = array.getElement();
+  }
+  if (!isNumber(type))
+    return std::nullopt;
+  return std::pair(count, type);
+}
+
+LogicalResult GlobalOp::verify() {
+  const auto numbers = numbersIn(getType());
+  if (!numbers || !isa<ArrayType>(getType()))
+    return emitOpError("(C1) must be an array of numbers, not ") << getType();
+  if (getValue().getNumElements() != numbers->first ||
+      getValue().getElementType() != numbers->second)
+    return emitOpError("(C2) must have ")
+           << numbers->first << " numbers of " << numbers->second;
+  return success();
+}
+
+LogicalResult AddressOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto global =
+      symbols.lookupNearestSymbolFrom<GlobalOp>(*this, getTableAttr());
+  if (!global)
+    return emitOpError("(C1) there is no table ") << getTable();
+  auto expected = PointerType::get(getContext(), global.getType(), true);
+  if (getResult().getType() != expected)
+    return emitOpError("(C2) the result must be ") << expected;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -91,6 +127,16 @@ LogicalResult VariableOp::verify() {
 
 LogicalResult StoreOp::verify() {
   if (cast<PointerType>(getPointer().getType()).getIsConst())
+    return emitOpError("(C1) must not write to what is const");
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  auto from = cast<PointerType>(getFrom().getType()),
+       to = cast<PointerType>(getTo().getType());
+  if (from.getObject() != to.getObject())
+    return emitOpError("(C1) must be of objects of one type");
+  if (to.getIsConst())
     return emitOpError("(C1) must not write to what is const");
   return success();
 }
@@ -136,29 +182,17 @@ OpFoldResult ConstantOp::fold(FoldAdaptor /*adaptor*/) { return getValue(); }
 
 LogicalResult BinaryOp::verify() {
   const bool isForFloats = getKind() <= BinaryOperator::Divide;
-  if (isa<FloatType>(getResult().getType()) && !isForFloats)
+  if (isa<FloatType>(getElementTypeOrSelf(getResult().getType())) &&
+      !isForFloats)
     return emitOpError("(C1) is not for ") << getResult().getType();
   return success();
 }
 
 LogicalResult UnaryOp::verify() {
-  if (isa<FloatType>(getResult().getType()) &&
+  if (isa<FloatType>(getElementTypeOrSelf(getResult().getType())) &&
       getKind() != UnaryOperator::Negate)
     return emitOpError("(C1) is not for ") << getResult().getType();
   return success();
-}
-
-/// Whether `type` is that of a mask.
-static bool isMask(Type type) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector && vector.getElementType().isInteger(1);
-}
-
-/// The bits of a number or a vector; 0 of a pointer.
-static int64_t bitWidthOf(Type type) {
-  if (auto vector = dyn_cast<VectorType>(type))
-    return vector.getNumElements() * vector.getElementTypeBitWidth();
-  return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
 }
 
 LogicalResult CastOp::verify() {
@@ -185,66 +219,29 @@ LogicalResult BitcastOp::verify() {
   return success();
 }
 
+static unsigned operandsOf(Function function) {
+  switch (function) {
+  case Function::Power:
+  case Function::Minimum:
+  case Function::Maximum:
+    return 2;
+  case Function::Fma:
+    return 3;
+  default:
+    return 1;
+  }
+}
+
+LogicalResult MathOp::verify() {
+  if (getOperands().size() != operandsOf(getFunction()))
+    return emitOpError("(C1) ") << stringifyFunction(getFunction()) << " has "
+                                << operandsOf(getFunction()) << " operands";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Intrinsics
 //===----------------------------------------------------------------------===//
-
-/// The type of lanes of `type`.
-static Type typeOf(LaneType type, MLIRContext *context) {
-  switch (type) {
-  case LaneType::Bool:
-    return IntegerType::get(context, 1);
-  case LaneType::F16:
-    return Float16Type::get(context);
-  case LaneType::BF16:
-    return BFloat16Type::get(context);
-  case LaneType::F32:
-    return Float32Type::get(context);
-  case LaneType::F64:
-    return Float64Type::get(context);
-  default:
-    return IntegerType::get(context, static_cast<unsigned>(bitsOf(type)),
-                            isSigned(type) ? IntegerType::Signed
-                                           : IntegerType::Unsigned);
-  }
-}
-
-/// The type of what a parameter or a result is.
-static Type typeOf(const ParameterType &type, MLIRContext *context) {
-  Type lane = typeOf(type.lane, context);
-  switch (type.kind) {
-  case ParameterType::Kind::Number:
-  case ParameterType::Kind::Immediate:
-    return lane;
-  case ParameterType::Kind::Vector:
-  case ParameterType::Kind::Mask:
-    return VectorType::get({type.lanes}, lane);
-  case ParameterType::Kind::Pointer:
-    return PointerType::get(
-        context, type.lanes > 0 ? VectorType::get({type.lanes}, lane) : lane,
-        type.isConst);
-  }
-  llvm_unreachable("there are no other kinds");
-}
-
-/// Whether C has one type for both: vectors of integers, or floats of 16 bits
-/// among them, of as many bits, and pointers to such.
-static bool areInterchangeable(Type given, Type wanted) {
-  if (given == wanted)
-    return true;
-  if (auto pointer = dyn_cast<PointerType>(given))
-    if (auto other = dyn_cast<PointerType>(wanted))
-      return pointer.getIsConst() == other.getIsConst() &&
-             areInterchangeable(pointer.getObject(), other.getObject());
-  auto isOfIntegers = [](Type type) {
-    auto vector = dyn_cast<VectorType>(type);
-    return vector && !isMask(type) &&
-           (isa<IntegerType>(vector.getElementType()) ||
-            vector.getElementType().isF16());
-  };
-  return isOfIntegers(given) && isOfIntegers(wanted) &&
-         bitWidthOf(given) == bitWidthOf(wanted);
-}
 
 LogicalResult IntrinsicOp::verify() {
   const kernel::Intrinsic *intrinsic = IntrinsicTable::x86().find(getName());
@@ -305,6 +302,8 @@ LogicalResult ConditionalOp::verify() {
 }
 
 LogicalResult ForOp::verify() {
+  if (getUnroll() && *getUnroll() < 0)
+    return emitOpError("(C2) unroll must not be negative");
   return verifyYield(*this, "the condition", getCondition(),
                      IntegerType::get(getContext(), 1));
 }

@@ -9,6 +9,8 @@
 #ifndef SANDWICH_DIALECT_KERNEL_IR_KERNEL_H
 #define SANDWICH_DIALECT_KERNEL_IR_KERNEL_H
 
+#include "sandwich/Kernel/Intrinsics.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -28,8 +30,12 @@ bool isNumber(mlir::Type type);
 /// Whether it is one that an expression of C may have: also a vector, a mask or
 /// a pointer.
 bool isValue(mlir::Type type);
+/// Whether it is that of a number, or of a vector of them that is no mask.
+bool isNumberOrVector(mlir::Type type);
 /// Whether it is one that a variable may have: also an array or a structure.
 bool isObject(mlir::Type type);
+/// Whether it is that of a mask.
+bool isMask(mlir::Type type);
 
 } // namespace sandwich::kernel
 
@@ -41,5 +47,28 @@ bool isObject(mlir::Type type);
 
 #define GET_OP_CLASSES
 #include "sandwich/Dialect/Kernel/IR/KernelOps.h.inc"
+
+namespace sandwich::kernel {
+
+/// The bits of a number or a vector; 0 of all else.
+int64_t bitWidthOf(mlir::Type type);
+
+/// The type of lanes, of what a parameter or a result of an intrinsic is.
+mlir::Type typeOf(LaneType type, mlir::MLIRContext *context);
+mlir::Type typeOf(const ParameterType &type, mlir::MLIRContext *context);
+/// Whether C has one type for both: vectors of integers, or floats of 16 bits
+/// among them, of as many bits, and pointers to such.
+bool areInterchangeable(mlir::Type given, mlir::Type wanted);
+
+/// How C lays out an object, in bytes.
+struct Layout {
+  int64_t size, alignment;
+};
+/// Of an object; nothing if it has more than 2^40 bytes.
+std::optional<Layout> layoutOf(mlir::Type type);
+/// Where the member `name` begins, of a structure that has it and a layout.
+int64_t offsetOf(StructureType structure, llvm::StringRef name);
+
+} // namespace sandwich::kernel
 
 #endif // SANDWICH_DIALECT_KERNEL_IR_KERNEL_H

@@ -40,9 +40,10 @@ def Kernel_StructureType : Kernel_Type<"Structure", "structure"> {
   let summary = "Objects with names";
   let description = [{
     `!kernel.structure<"block_q8_0", d: f16, qs: !kernel.array<32 x si8>>`, laid
-    out as C does.
+    out as C does: behind each other, or all in one place in a
+    `!kernel.structure<union "bits", f: f32, i: ui32>`.
   }];
-  let parameters = (ins "::mlir::StringAttr":$name,
+  let parameters = (ins "bool":$isUnion, "::mlir::StringAttr":$name,
     ArrayRefParameter<"::mlir::StringAttr">:$members,
     ArrayRefParameter<"::mlir::Type">:$types);
   let hasCustomAssemblyFormat = 1;
@@ -76,12 +77,25 @@ def Kernel_Comparison : Kernel_Enum<"Comparison", "how numbers compare", [
   I32EnumAttrCase<"Less", 2, "lt">, I32EnumAttrCase<"LessEqual", 3, "le">,
   I32EnumAttrCase<"Greater", 4, "gt">, I32EnumAttrCase<"GreaterEqual", 5, "ge">]>;
 
+def Kernel_Function : Kernel_Enum<"Function", "functions of C's library", [
+  I32EnumAttrCase<"Absolute", 0, "fabs">, I32EnumAttrCase<"SquareRoot", 1, "sqrt">,
+  I32EnumAttrCase<"Exponential", 2, "exp">, I32EnumAttrCase<"PowerOfTwo", 3, "exp2">,
+  I32EnumAttrCase<"Logarithm", 4, "log">, I32EnumAttrCase<"Sine", 5, "sin">,
+  I32EnumAttrCase<"Cosine", 6, "cos">, I32EnumAttrCase<"HyperbolicTangent", 7, "tanh">,
+  I32EnumAttrCase<"ErrorFunction", 8, "erf">, I32EnumAttrCase<"Power", 9, "pow">,
+  I32EnumAttrCase<"Floor", 10, "floor">, I32EnumAttrCase<"Ceil", 11, "ceil">,
+  I32EnumAttrCase<"Truncate", 12, "trunc">, I32EnumAttrCase<"Round", 13, "round">,
+  I32EnumAttrCase<"RoundToEven", 14, "nearbyint">,
+  I32EnumAttrCase<"Minimum", 15, "fmin">, I32EnumAttrCase<"Maximum", 16, "fmax">,
+  I32EnumAttrCase<"Fma", 17, "fma">]>;
+
 class Kernel_EnumAttr<EnumAttrInfo info, string mnemonic>
     : EnumAttr<Kernel_Dialect, info, mnemonic>;
 def Kernel_BinaryOperatorAttr
     : Kernel_EnumAttr<Kernel_BinaryOperator, "binary_operator">;
 def Kernel_UnaryOperatorAttr
     : Kernel_EnumAttr<Kernel_UnaryOperator, "unary_operator">;
+def Kernel_FunctionAttr : Kernel_EnumAttr<Kernel_Function, "function">;
 def Kernel_ComparisonAttr : Kernel_EnumAttr<Kernel_Comparison, "comparison">;
 
 #endif // SANDWICH_DIALECT_KERNEL_IR_KERNELATTRIBUTES_TD

@@ -21,6 +21,9 @@ class Kernel_Op<string mnemonic, list<Trait> traits = []>
 /// Numbers: truth, integers with a sign or without, and floats.
 def Kernel_Number : Type<CPred<"::sandwich::kernel::isNumber($_self)">,
   "a truth, an integer of C or a float">;
+/// What is combined lane by lane, as extensions of C do with vectors.
+def Kernel_NumberOrVector : Type<
+  CPred<"::sandwich::kernel::isNumberOrVector($_self)">, "a number or a vector">;
 /// What an expression of C may have as its value.
 def Kernel_Value : Type<CPred<"::sandwich::kernel::isValue($_self)">,
   "a number, a vector or a pointer">;
@@ -83,6 +86,32 @@ def Kernel_CallOp : Kernel_Op<"call",
   }];
 }
 
+def Kernel_GlobalOp : Kernel_Op<"global", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "A table of numbers that are known";
+  let description = [{
+    `kernel.global @levels : !kernel.array<4 x si8> = dense<[0, 1, 4, 9]> :
+    tensor<4xsi8>`.
+
+    Constraints: (C1) it is an array, of arrays or of numbers; (C2) there are as many
+    numbers as it holds, of their type.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
+                       ElementsAttr:$value);
+  let assemblyFormat = "$sym_name `:` $type `=` $value attr-dict";
+  let hasVerifier = 1;
+}
+
+def Kernel_AddressOp : Kernel_Op<"address", [
+    Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Where a table is";
+  let description = [{
+    Constraints: (C1) there is such a table; (C2) the result points to it, and is const.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$table);
+  let results = (outs Kernel_PointerType:$result);
+  let assemblyFormat = "$table attr-dict `:` type($result)";
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -116,6 +145,18 @@ def Kernel_StoreOp : Kernel_Op<"store", [
   let description = "Constraints: (C1) the object is not only read.";
   let arguments = (ins Kernel_Value:$value, Kernel_PointerType:$pointer);
   let assemblyFormat = "$value `,` $pointer attr-dict `:` type($pointer)";
+  let hasVerifier = 1;
+}
+
+def Kernel_CopyOp : Kernel_Op<"copy"> {
+  let summary = "Writes an object with what another one holds";
+  let description = [{
+    As C assigns structures.
+
+    Constraints: (C1) both are of one type, and the second is not only read.
+  }];
+  let arguments = (ins Kernel_PointerType:$from, Kernel_PointerType:$to);
+  let assemblyFormat = "$from `,` $to attr-dict `:` type($from) `to` type($to)";
   let hasVerifier = 1;
 }
 
@@ -172,15 +213,15 @@ def Kernel_ConstantOp : Kernel_Op<"constant", [
 }
 
 def Kernel_BinaryOp : Kernel_Op<"binary", [Pure, AllTypesMatch<["lhs", "rhs", "result"]>]> {
-  let summary = "Combines two numbers";
+  let summary = "Combines two numbers, or the lanes of two vectors";
   let description = [{
     As C does, of operands of one type: integers without a sign wrap.
 
     Constraints: (C1) floats have no remainders, shifts and bits.
   }];
-  let arguments = (ins Kernel_BinaryOperatorAttr:$kind, Kernel_Number:$lhs,
-                       Kernel_Number:$rhs);
-  let results = (outs Kernel_Number:$result);
+  let arguments = (ins Kernel_BinaryOperatorAttr:$kind,
+                       Kernel_NumberOrVector:$lhs, Kernel_NumberOrVector:$rhs);
+  let results = (outs Kernel_NumberOrVector:$result);
   let assemblyFormat = "$kind $lhs `,` $rhs attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
@@ -190,8 +231,8 @@ def Kernel_UnaryOp : Kernel_Op<"unary", [
   let summary = "Negates a number, or all of its bits";
   let description = "Constraints: (C1) floats are negated only.";
   let arguments = (ins Kernel_UnaryOperatorAttr:$kind,
-                       Kernel_Number:$operand);
-  let results = (outs Kernel_Number:$result);
+                       Kernel_NumberOrVector:$operand);
+  let results = (outs Kernel_NumberOrVector:$result);
   let assemblyFormat = "$kind $operand attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
@@ -228,6 +269,20 @@ def Kernel_BitcastOp : Kernel_Op<"bitcast", [Pure]> {
   let assemblyFormat = [{
     $operand attr-dict `:` type($operand) `to` type($result)
   }];
+  let hasVerifier = 1;
+}
+
+def Kernel_MathOp : Kernel_Op<"math", [Pure, SameOperandsAndResultType]> {
+  let summary = "A function of C's library of mathematics";
+  let description = [{
+    `expf` and `exp` are both `kernel.math exp`, of an `f32` and of an `f64`.
+
+    Constraints: (C1) it has one operand, two (`pow`, `fmin`, `fmax`) or three (`fma`).
+  }];
+  let arguments = (ins Kernel_FunctionAttr:$function,
+                       Variadic<AnyTypeOf<[F32, F64]>>:$operands);
+  let results = (outs AnyTypeOf<[F32, F64]>:$result);
+  let assemblyFormat = "$function $operands attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -290,13 +345,17 @@ def Kernel_ForOp : Kernel_RegionOp<"for"> {
   let summary = "Repeats while a condition holds";
   let description = [{
     The condition is computed before each time, and the step behind it, also after
-    `kernel.continue`. Without a step it is C's `while`.
+    `kernel.continue`. Without a step it is C's `while`. `unroll` is how often
+    the source asks compilers to unroll it, 0 for as often as it runs.
 
-    Constraints: (C1) the condition yields a truth.
+    Constraints: (C1) the condition yields a truth; (C2) `unroll` is not negative.
   }];
+  let arguments = (ins OptionalAttr<I64Attr>:$unroll);
   let regions = (region SizedRegion<1>:$condition, SizedRegion<1>:$step,
                         SizedRegion<1>:$body);
-  let assemblyFormat = "$condition `step` $step `do` $body attr-dict";
+  let assemblyFormat = [{
+    (`unroll` $unroll^)? $condition `step` $step `do` $body attr-dict
+  }];
   let hasVerifier = 1;
 }
 
