@@ -43,6 +43,11 @@ if(SANDWICH_BUILD_COMPILER)
   include(AddMLIR)
   find_package(TBB 2021.8 REQUIRED)
   find_package(LLD CONFIG REQUIRED HINTS ${LLVM_DIR}/../lld)
+  # Debian: libclang-22-dev. Its shared library, and the headers that clang
+  # brings for what it reads (stddef.h).
+  find_package(Clang CONFIG REQUIRED HINTS ${LLVM_DIR}/../clang)
+  set(SANDWICH_CLANG_RESOURCES
+    ${LLVM_LIBRARY_DIR}/clang/${LLVM_VERSION_MAJOR})
 endif()
 
 find_program(CCACHE ccache)

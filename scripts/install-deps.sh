@@ -23,7 +23,7 @@ runtime=(
 )
 compiler=(
   llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools liblld-22-dev
-  clang-22 libclang-rt-22-dev clang-format-22 clang-tidy-22
+  clang-22 libclang-22-dev libclang-rt-22-dev clang-format-22 clang-tidy-22
   qemu-user zlib1g-dev libzstd-dev libxml2-dev libedit-dev libcurl4-openssl-dev
 )
 # Several hosts, and network namespaces to test them with.

@@ -220,8 +220,8 @@ Result<std::vector<Lane>> evaluate(const Intrinsic &intrinsic,
 std::string cTypeOf(LaneType type);
 /// `__m512`, `__m256i`, `__m512bh`.
 std::string cVectorType(LaneType type, int64_t lanes);
-/// As compilers' headers have it: `const float *`, `__mmask16`, `int` of what is
-/// immediate.
+/// As compilers' headers have it: `const float *`, `__mmask16`, `int` of what
+/// is immediate.
 std::string cTypeOf(const ParameterType &type);
 /// A header of C, and C++, that can take the place of `immintrin.h` where
 /// nothing is compiled: the table's intrinsics as functions, never as macros,

@@ -302,7 +302,7 @@ LogicalResult ConditionalOp::verify() {
 }
 
 LogicalResult ForOp::verify() {
-  if (getUnroll() && *getUnroll() < 0)
+  if (getUnrollAttr() && getUnrollAttr().getInt() < 0)
     return emitOpError("(C2) unroll must not be negative");
   return verifyYield(*this, "the condition", getCondition(),
                      IntegerType::get(getContext(), 1));

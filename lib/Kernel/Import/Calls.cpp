@@ -1,0 +1,345 @@
+//===- Calls.cpp - The calls of a function --------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FunctionImporter.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "clang/AST/DeclCXX.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::kernel;
+
+/// The function of mathematics that `name` is, as C, C++ or compilers call it.
+static std::optional<Function> mathNamed(StringRef name) {
+  name.consume_front("__builtin_");
+  if (name == "rint" || name == "rintf")
+    return Function::RoundToEven;
+  if (std::optional<Function> found = symbolizeFunction(name))
+    return found;
+  return name.consume_back("f") ? symbolizeFunction(name) : std::nullopt;
+}
+
+/// Whether `function` is of C's library or of namespace std.
+static bool isOfLibrary(const clang::FunctionDecl *function) {
+  return function->isExternC() || function->isInStdNamespace() ||
+         function->getBuiltinID() != 0;
+}
+
+/// Calls that change nothing that a kernel computes.
+static bool isHint(StringRef name) {
+  return name == "_mm_prefetch" || name == "__builtin_prefetch" ||
+         name == "_mm256_zeroupper" || name == "_mm256_zeroall" ||
+         name == "__builtin_assume" || name == "__builtin_unreachable";
+}
+
+FunctionImporter::Result
+FunctionImporter::call(const clang::CallExpr *expression, Value result) {
+  const clang::SourceLocation at = expression->getBeginLoc();
+  const clang::FunctionDecl *callee = expression->getDirectCallee();
+  if (!callee)
+    return refuse(at, "calls of functions that are only known when they run");
+  if (const auto *method = dyn_cast<clang::CXXMethodDecl>(callee)) {
+    if (method->getParent()->isLambda())
+      return inlineLambda(method, cast<clang::CXXOperatorCallExpr>(expression),
+                          result);
+    if ((method->isCopyAssignmentOperator() ||
+         method->isMoveAssignmentOperator()) &&
+        method->isTrivial()) {
+      Result to = place(expression->getArg(0));
+      if (failed(to) || failed(initialize(*to, expression->getArg(1))))
+        return failure();
+      return to;
+    }
+  }
+  const std::string name =
+      callee->getIdentifier() ? callee->getName().str() : std::string();
+  if (const Intrinsic *intrinsic = IntrinsicTable::x86().find(name))
+    return callIntrinsic(*intrinsic, expression);
+  if (std::optional<Result> known = callKnown(name, expression))
+    return *known;
+  if (!callee->getDefinition()) {
+    module.emitError(at) << "kernels must not call '"
+                         << callee->getNameAsString()
+                         << "', which has no body here and is no intrinsic "
+                            "that is known";
+    return failure();
+  }
+  SmallVector<const clang::Expr *> arguments(expression->arguments());
+  Value object;
+  if (const auto *method = dyn_cast<clang::CXXMethodDecl>(callee);
+      method && method->isInstance()) {
+    const clang::Expr *of = nullptr;
+    if (const auto *member = dyn_cast<clang::CXXMemberCallExpr>(expression)) {
+      of = member->getImplicitObjectArgument();
+    } else {
+      of = arguments.front();
+      arguments.erase(arguments.begin());
+    }
+    if (!method->getParent()->isEmpty()) {
+      Result given = of->getType()->isPointerType() ? value(of) : place(of);
+      if (failed(given))
+        return failure();
+      object = *given;
+    }
+  }
+  return callFunction(callee, arguments, object, result, at);
+}
+
+FunctionImporter::Result
+FunctionImporter::argument(const clang::Expr *expression) {
+  if (!expression->getType()->isRecordType())
+    return expression->isGLValue() ? place(expression) : value(expression);
+  if (expression->isGLValue())
+    return place(expression);
+  FailureOr<Type> type = typeOf(expression);
+  if (failed(type) || !*type)
+    return failure();
+  Value copy = makeVariable(expression->getBeginLoc(), "argument", *type);
+  if (failed(initialize(copy, expression)))
+    return failure();
+  return copy;
+}
+
+FunctionImporter::Result FunctionImporter::callFunction(
+    const clang::FunctionDecl *callee, ArrayRef<const clang::Expr *> arguments,
+    Value object, Value result, clang::SourceLocation at) {
+  if (!callee->getDefinition())
+    return refuse(at, llvm::Twine("calls of '") + callee->getNameAsString() +
+                          "', which has no body here");
+  FailureOr<FuncOp> function = module.importFunction(callee);
+  if (failed(function)) {
+    mlir::emitRemark(module.location(at))
+        << "'" << callee->getNameAsString() << "' is called here";
+    return failure();
+  }
+  SmallVector<Value> operands;
+  if (callee->getReturnType()->isRecordType()) {
+    if (!result) {
+      FailureOr<Type> type = module.importType(callee->getReturnType(), at);
+      if (failed(type))
+        return failure();
+      result = makeVariable(at, "unused", *type);
+    }
+    operands.push_back(result);
+  }
+  if (object)
+    operands.push_back(object);
+  for (const clang::Expr *each : arguments) {
+    Result given = argument(each);
+    if (failed(given))
+      return failure();
+    operands.push_back(*given);
+  }
+  const ArrayRef<Type> types = function->getArgumentTypes();
+  if (types.size() != operands.size())
+    return refuse(at, "calls of this kind");
+  for (auto [operand, type] : llvm::zip_equal(operands, types))
+    operand = convert(at, operand, type);
+  auto made = CallOp::create(builder, location(at), function->getResultTypes(),
+                             function->getSymName(), operands);
+  return made.getResult() ? Result(made.getResult()) : Result(Value());
+}
+
+FunctionImporter::Result
+FunctionImporter::callIntrinsic(const Intrinsic &intrinsic,
+                                const clang::CallExpr *expression) {
+  const clang::SourceLocation at = expression->getBeginLoc();
+  if (expression->getNumArgs() != intrinsic.parameters.size())
+    return refuse(at,
+                  "calls with as many arguments of '" + intrinsic.name + "'");
+  SmallVector<Value> operands;
+  for (auto [argument, parameter] :
+       llvm::zip_equal(expression->arguments(), intrinsic.parameters)) {
+    const ParameterType &type = parameter.type;
+    Type wanted = kernel::typeOf(type, builder.getContext());
+    if (type.kind == ParameterType::Kind::Immediate) {
+      const auto number = argument->getIntegerConstantExpr(module.ast);
+      clang::Expr::EvalResult evaluated;
+      if (!number && !argument->EvaluateAsInt(evaluated, module.ast))
+        return refuse(argument->getBeginLoc(),
+                      "a value that is not known as '" + parameter.name +
+                          "' of '" + intrinsic.name + "'");
+      const int64_t immediate =
+          (number ? *number : evaluated.Val.getInt()).getExtValue();
+      if (immediate < type.first || immediate > type.last)
+        return refuse(argument->getBeginLoc(),
+                      llvm::Twine(immediate) + " as '" + parameter.name +
+                          "' of '" + intrinsic.name + "', which is between " +
+                          llvm::Twine(type.first) + " and " +
+                          llvm::Twine(type.last) + " where it is known");
+      Result given = constant(argument->getBeginLoc(), wanted, immediate);
+      operands.push_back(*given);
+      continue;
+    }
+    // Pointers of any kind become those that headers differ about.
+    const clang::Expr *plain = argument;
+    if (type.kind == ParameterType::Kind::Pointer)
+      while (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(plain)) {
+        if (cast->getCastKind() != clang::CK_BitCast &&
+            cast->getCastKind() != clang::CK_NoOp)
+          break;
+        plain = cast->getSubExpr();
+      }
+    Result given = value(plain);
+    if (failed(given))
+      return failure();
+    if (!areInterchangeable((*given).getType(), wanted))
+      *given = convert(argument->getBeginLoc(), *given, wanted);
+    operands.push_back(*given);
+  }
+  SmallVector<Type> results;
+  if (intrinsic.result) {
+    FailureOr<Type> type = typeOf(expression);
+    if (failed(type))
+      return failure();
+    const bool isMask = intrinsic.result->kind == ParameterType::Kind::Mask;
+    results.push_back(
+        isMask ? kernel::typeOf(*intrinsic.result, builder.getContext())
+               : *type);
+  }
+  auto made =
+      IntrinsicOp::create(builder, location(at), results,
+                          builder.getStringAttr(intrinsic.name), operands);
+  if (!made.getResult())
+    return Value();
+  FailureOr<Type> type = typeOf(expression);
+  return convert(at, made.getResult(), *type);
+}
+
+FunctionImporter::Result
+FunctionImporter::callMath(Function function,
+                           const clang::CallExpr *expression) {
+  SmallVector<Value> operands;
+  FailureOr<Type> type = typeOf(expression);
+  if (failed(type))
+    return failure();
+  for (const clang::Expr *each : expression->arguments()) {
+    // std::exp and the like take what they are given.
+    Result given = value(each);
+    if (failed(given))
+      return failure();
+    operands.push_back(convert(each->getBeginLoc(), *given, *type));
+  }
+  return Value(MathOp::create(builder, location(expression->getBeginLoc()),
+                              *type, function, operands));
+}
+
+FunctionImporter::Result
+FunctionImporter::copyMemory(const clang::CallExpr *expression) {
+  const clang::SourceLocation at = expression->getBeginLoc();
+  // As it was before it became a pointer to anything.
+  const auto pointer = [&](const clang::Expr *of) -> Result {
+    while (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(of)) {
+      if (cast->getCastKind() != clang::CK_BitCast &&
+          cast->getCastKind() != clang::CK_NoOp)
+        break;
+      of = cast->getSubExpr();
+    }
+    return value(of);
+  };
+  Result to = pointer(expression->getArg(0));
+  Result from = pointer(expression->getArg(1));
+  if (failed(to) || failed(from))
+    return failure();
+  clang::Expr::EvalResult size;
+  if (!expression->getArg(2)->EvaluateAsInt(size, module.ast))
+    return refuse(at, "copies of as many bytes as are not known");
+  const Type target = cast<PointerType>((*to).getType()).getObject(),
+             source = cast<PointerType>((*from).getType()).getObject();
+  const std::optional<Layout> targetLayout = layoutOf(target),
+                              sourceLayout = layoutOf(source);
+  const int64_t bytes = size.Val.getInt().getExtValue();
+  // The larger object says what is read or written.
+  Type object = targetLayout && targetLayout->size == bytes   ? target
+                : sourceLayout && sourceLayout->size == bytes ? source
+                                                              : Type();
+  if (!object)
+    return refuse(at, "copies of other than one object");
+  MLIRContext *context = builder.getContext();
+  CopyOp::create(
+      builder, location(at),
+      convert(
+          at, *from,
+          PointerType::get(context, object,
+                           cast<PointerType>((*from).getType()).getIsConst())),
+      convert(at, *to, PointerType::get(context, object, false)));
+  return *to;
+}
+
+std::optional<FunctionImporter::Result>
+FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
+  const clang::FunctionDecl *callee = expression->getDirectCallee();
+  if (isHint(name)) {
+    for (const clang::Expr *each : expression->arguments())
+      if (each->HasSideEffects(module.ast))
+        return Result(refuse(each->getBeginLoc(), "effects in hints"));
+    return Result(Value());
+  }
+  if (name == "__builtin_expect" || name == "__builtin_assume_aligned")
+    return value(expression->getArg(0));
+  if (!name.empty() && isOfLibrary(callee)) {
+    if (name == "memcpy" || name == "__builtin_memcpy")
+      return copyMemory(expression);
+    if (const std::optional<Function> function = mathNamed(name);
+        function && expression->getType()->isRealFloatingType())
+      return callMath(*function, expression);
+    // Infinity, and what else compilers know.
+    if (callee->getBuiltinID() != 0 || callee->isConstexpr())
+      if (std::optional<Result> number = constantValue(expression))
+        return number;
+  }
+  return std::nullopt;
+}
+
+FunctionImporter::Result
+FunctionImporter::inlineLambda(const clang::CXXMethodDecl *callee,
+                               const clang::CXXOperatorCallExpr *expression,
+                               Value result) {
+  const clang::SourceLocation at = expression->getBeginLoc();
+  const auto *body = dyn_cast_or_null<clang::CompoundStmt>(callee->getBody());
+  if (!body)
+    return refuse(at, "lambdas without a body");
+  if (inlined && llvm::is_contained(body->body(), inlined->last))
+    return refuse(at, "lambdas that call themselves");
+  for (auto [parameter, given] : llvm::zip_equal(
+           callee->parameters(), llvm::drop_begin(expression->arguments()))) {
+    if (parameter->getType()->isReferenceType() ||
+        parameter->getType()->isRecordType()) {
+      Result referred = argument(given);
+      if (failed(referred))
+        return failure();
+      places[parameter] = *referred;
+      continue;
+    }
+    Result passed = value(given);
+    if (failed(passed))
+      return failure();
+    Value variable =
+        makeVariable(at, parameter->getName(), (*passed).getType());
+    store(at, *passed, variable);
+    places[parameter] = variable;
+  }
+  // Copies stand for what was copied, while the lambda runs.
+  SmallVector<std::pair<const clang::ValueDecl *, Value>> outer;
+  for (auto [variable, copy] : captures.lookup(callee->getParent())) {
+    outer.emplace_back(variable, places[variable]);
+    places[variable] = copy;
+  }
+  std::optional<Inlined> around = std::exchange(
+      inlined,
+      Inlined{body->body_empty() ? nullptr : body->body_back(), result, {}});
+  const LogicalResult imported = importCompound(body);
+  Value given = inlined->value;
+  inlined = around;
+  for (auto [variable, pointer] : outer)
+    places[variable] = pointer;
+  if (failed(imported))
+    return failure();
+  return given;
+}

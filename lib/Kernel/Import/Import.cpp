@@ -1,0 +1,244 @@
+//===- Import.cpp - From C and C++ to dialect kernel ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Kernel/Import.h"
+
+#include "ModuleImporter.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "clang/AST/RecursiveASTVisitor.h"
+#include "clang/Basic/Diagnostic.h"
+#include "clang/Frontend/ASTUnit.h"
+#include "clang/Tooling/Tooling.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::kernel;
+
+namespace {
+/// What clang finds wrong. Most of a file does not matter: only what is wrong
+/// in what is imported, or where no function is.
+class Findings : public clang::DiagnosticConsumer {
+public:
+  struct Finding {
+    clang::SourceLocation place;
+    std::string text;
+    bool isFatal;
+  };
+
+  void HandleDiagnostic(clang::DiagnosticsEngine::Level level,
+                        const clang::Diagnostic &diagnostic) override {
+    if (level < clang::DiagnosticsEngine::Error)
+      return;
+    SmallString<128> text;
+    diagnostic.FormatDiagnostic(text);
+    findings.push_back({diagnostic.getLocation(), text.str().str(),
+                        level == clang::DiagnosticsEngine::Fatal});
+  }
+
+  std::vector<Finding> findings;
+};
+
+/// The functions with bodies, in the order of the file, also instances of
+/// templates.
+class FunctionFinder : public clang::RecursiveASTVisitor<FunctionFinder> {
+public:
+  explicit FunctionFinder(clang::ASTContext &ast) : ast(ast) {}
+  bool shouldVisitTemplateInstantiations() const { return true; }
+
+  bool VisitFunctionDecl(clang::FunctionDecl *function) {
+    if (function->isThisDeclarationADefinition() && function->hasBody() &&
+        !function->isDependentContext() && !function->isDeleted())
+      functions.push_back(function);
+    return true;
+  }
+
+  clang::ASTContext &ast;
+  std::vector<clang::FunctionDecl *> functions;
+};
+} // namespace
+
+/// Headers that the declarations of intrinsics stand for.
+static constexpr const char *intrinsicHeaders[] = {
+    "immintrin.h", "x86intrin.h", "emmintrin.h", "xmmintrin.h", "pmmintrin.h",
+    "smmintrin.h", "tmmintrin.h", "nmmintrin.h", "avxintrin.h"};
+/// Where they are, for clang alone.
+static constexpr const char *intrinsicFolder = "/sandwich-intrinsics/";
+
+static std::vector<std::string> argumentsFor(const ImportOptions &options,
+                                             bool isC) {
+  std::vector<std::string> arguments = {
+      isC ? "-xc" : "-xc++",
+      "-fsyntax-only",
+      "-w",
+      "-fparse-all-comments",
+      "-ferror-limit=0",
+      "-DNDEBUG",
+      "-fno-delayed-template-parsing",
+      "-ffp-contract=off",
+      "-Wno-error=implicit-function-declaration",
+      std::string("-resource-dir=") + SANDWICH_CLANG_RESOURCES,
+      std::string("-isystem") + intrinsicFolder};
+  if (llvm::none_of(options.compilerOptions, [](StringRef option) {
+        return option.starts_with("-std=");
+      }))
+    arguments.push_back(isC ? "-std=gnu11" : "-std=gnu++17");
+  arguments.insert(arguments.end(), options.compilerOptions.begin(),
+                   options.compilerOptions.end());
+  return arguments;
+}
+
+/// The definition that `name` asks for; null, with an error, if there is not
+/// one.
+static const clang::FunctionDecl *
+findFunction(StringRef name, ArrayRef<clang::FunctionDecl *> functions,
+             Location place) {
+  SmallVector<const clang::FunctionDecl *> found;
+  const bool isInstance = name.contains('<');
+  for (const clang::FunctionDecl *each : functions) {
+    if (each->isTemplateInstantiation() != isInstance)
+      continue;
+    std::string called = each->getQualifiedNameAsString();
+    if (isInstance) {
+      called.clear();
+      llvm::raw_string_ostream stream(called);
+      each->getNameForDiagnostic(
+          stream, each->getASTContext().getPrintingPolicy(), true);
+    }
+    const auto same = [](std::string text) {
+      llvm::erase(text, ' ');
+      return text;
+    };
+    StringRef wanted = name;
+    if (same(called) == same(wanted.str()) ||
+        StringRef(same(called)).ends_with("::" + same(wanted.str())))
+      found.push_back(each);
+  }
+  if (found.size() == 1)
+    return found.front();
+  if (found.empty())
+    emitError(place) << "there is no function '" << name << "' with a body";
+  else
+    emitError(place) << "there are several functions '" << name
+                     << "'; name one with its namespace";
+  return nullptr;
+}
+
+OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
+                                            const ImportOptions &options,
+                                            MLIRContext &context) {
+  context.loadDialect<KernelDialect>();
+  Location file = FileLineColLoc::get(&context, path, 0, 0);
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) {
+    emitError(file) << "cannot be read: " << buffer.getError().message();
+    return {};
+  }
+  std::string code = (*buffer)->getBuffer().str();
+  // Instances that are asked for are made at the end of the file.
+  for (auto [number, name] : llvm::enumerate(options.functions))
+    if (StringRef(name).contains('<'))
+      code += "\nstatic const auto sandwichInstance" + std::to_string(number) +
+              " = &" + name + ";";
+  clang::tooling::FileContentMappings headers;
+  const std::string declarations = declareX86Intrinsics();
+  for (const char *each : intrinsicHeaders)
+    headers.emplace_back(std::string(intrinsicFolder) + each, declarations);
+  Findings findings;
+  const std::unique_ptr<clang::ASTUnit> unit =
+      clang::tooling::buildASTFromCodeWithArgs(
+          code, argumentsFor(options, StringRef(path).ends_with(".c")), path,
+          "sandwich-import", std::make_shared<clang::PCHContainerOperations>(),
+          [](const clang::tooling::CommandLineArguments &arguments, StringRef) {
+            return arguments;
+          },
+          headers, &findings);
+  if (!unit) {
+    emitError(file) << "cannot be read by clang"
+                    << (findings.findings.empty()
+                            ? std::string()
+                            : ": " + findings.findings.front().text);
+    return {};
+  }
+  clang::ASTContext &ast = unit->getASTContext();
+  clang::SourceManager &sources = ast.getSourceManager();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(file);
+
+  FunctionFinder finder(ast);
+  finder.TraverseDecl(ast.getTranslationUnitDecl());
+  const auto isInside = [&](clang::SourceLocation place,
+                            const clang::FunctionDecl *function) {
+    const clang::SourceLocation at = sources.getFileLoc(place),
+                                begin = sources.getFileLoc(
+                                    function->getSourceRange().getBegin()),
+                                end = sources.getFileLoc(
+                                    function->getSourceRange().getEnd());
+    const unsigned offset = sources.getFileOffset(at);
+    return sources.getFileID(at) == sources.getFileID(begin) &&
+           offset >= sources.getFileOffset(begin) &&
+           offset <= sources.getFileOffset(end);
+  };
+  ModuleImporter importer(
+      ast, *module, [&](const clang::FunctionDecl *function) {
+        for (const Findings::Finding &each : findings.findings)
+          if (each.place.isValid() && isInside(each.place, function)) {
+            importer.emitError(each.place) << each.text;
+            return failure();
+          }
+        return success();
+      });
+  // Without a header nothing is what it seems.
+  for (const Findings::Finding &each : findings.findings)
+    if (each.isFatal) {
+      importer.emitError(each.place) << each.text;
+      return {};
+    }
+
+  SmallVector<const clang::FunctionDecl *> wanted;
+  for (const std::string &name : options.functions) {
+    const clang::FunctionDecl *found =
+        findFunction(name, finder.functions, file);
+    if (!found) {
+      // It may be there, and be no function to clang.
+      for (const Findings::Finding &each : findings.findings)
+        if (llvm::none_of(finder.functions, [&](clang::FunctionDecl *other) {
+              return isInside(each.place, other);
+            })) {
+          importer.emitError(each.place) << each.text;
+          break;
+        }
+      return {};
+    }
+    wanted.push_back(found);
+  }
+  if (options.functions.empty())
+    for (const clang::FunctionDecl *each : finder.functions)
+      if (sources.isInMainFile(sources.getFileLoc(each->getLocation())) &&
+          !each->isTemplateInstantiation() && !isa<clang::CXXMethodDecl>(each))
+        wanted.push_back(each);
+  if (wanted.empty()) {
+    emitError(file) << "has no functions with bodies";
+    return {};
+  }
+  bool allImported = true;
+  for (const clang::FunctionDecl *each : wanted) {
+    FailureOr<FuncOp> function = importer.importFunction(each);
+    if (failed(function))
+      allImported = false;
+    else if (!options.functions.empty() ||
+             each->getFormalLinkage() == clang::Linkage::External)
+      SymbolTable::setSymbolVisibility(*function,
+                                       SymbolTable::Visibility::Public);
+  }
+  if (!allImported || failed(verify(*module)))
+    return {};
+  return module;
+}
