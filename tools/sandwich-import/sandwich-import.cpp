@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Dialect/Kernel/IR/Kernel.h"
 #include "sandwich/Kernel/Export.h"
 #include "sandwich/Kernel/Import.h"
 #include "sandwich/Support/File.h"
@@ -37,7 +38,7 @@ struct Arguments {
   kernel::ImportOptions import;
   std::vector<std::string> folders, macros, machine;
   std::string standard;
-  bool withLocations = false;
+  bool withoutLocations = false;
 };
 } // namespace
 
@@ -56,8 +57,8 @@ static void declare(CLI::App &app, Arguments &arguments) {
   app.add_option("--emit", arguments.emit, "kernel: IR; cpp: C++")
       ->check(CLI::IsMember({"kernel", "cpp"}))
       ->capture_default_str();
-  app.add_flag("--locations", arguments.withLocations,
-               "Names, places and comments of the source in IR");
+  app.add_flag("--no-locations", arguments.withoutLocations,
+               "IR without the names, places and comments of the source");
   auto *compiler =
       app.add_option_group("Compiler", "What the file would be compiled with");
   compiler->add_option("-I", arguments.folders, "A folder with headers")
@@ -140,7 +141,7 @@ int main(int argc, char **argv) {
       return EXIT_FAILURE;
   } else {
     OpPrintingFlags flags;
-    if (arguments.withLocations)
+    if (!arguments.withoutLocations)
       flags.enableDebugInfo(true, /*prettyForm=*/false);
     module->print(stream, flags);
     stream << "\n";

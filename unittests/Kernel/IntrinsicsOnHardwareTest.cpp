@@ -33,6 +33,7 @@ bool hasAll(const std::string &features) {
     SANDWICH_FEATURE("fma")
     SANDWICH_FEATURE("avx2")
     SANDWICH_FEATURE("f16c")
+    SANDWICH_FEATURE("avxvnni")
     SANDWICH_FEATURE("avx512f")
     SANDWICH_FEATURE("avx512bw")
     SANDWICH_FEATURE("avx512dq")
@@ -203,7 +204,7 @@ TEST(Intrinsics, ComputeWhatTheCPUDoes) {
         continue;
       ++compared;
       // Aligned, as some loads and stores want it.
-      alignas(64) static unsigned char aligned[16 * argumentBytes];
+      alignas(64) static unsigned char aligned[64 * argumentBytes];
       std::fill(std::begin(aligned), std::end(aligned), 0);
       call.run(bytes.in.data(), aligned);
       std::memcpy(out.data(), aligned, out.size());

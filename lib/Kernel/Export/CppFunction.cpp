@@ -15,6 +15,21 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::kernel;
 
+/// The comment of `location`, in lines of C++; empty if it has none.
+static std::string commentOf(Location location) {
+  auto fused = dyn_cast<FusedLoc>(location);
+  auto comment =
+      fused ? dyn_cast_if_present<StringAttr>(fused.getMetadata()) : nullptr;
+  if (!comment)
+    return "";
+  SmallVector<StringRef> lines;
+  comment.getValue().split(lines, '\n');
+  std::string text;
+  for (StringRef line : lines)
+    text += "// " + line.str() + "\n";
+  return text;
+}
+
 //===----------------------------------------------------------------------===//
 // What is read and written
 //===----------------------------------------------------------------------===//
@@ -123,14 +138,9 @@ std::string CppFunction::object(Value pointer, Binding binding) {
 
 void CppFunction::emit(Statements &statements, std::string text,
                        bool isExpression) {
-  for (const std::string &comment : comments) {
-    SmallVector<StringRef> lines;
-    StringRef(comment).split(lines, '\n');
-    for (StringRef line : lines)
-      statements.push_back({"// " + line.str() + "\n"});
-  }
-  comments.clear();
-  statements.push_back({std::move(text), isExpression});
+  std::string remark = std::exchange(comments, "");
+  isExpression &= remark.empty();
+  statements.push_back({std::move(remark) + std::move(text), isExpression});
 }
 
 void CppFunction::nameValue(Value value, Statements &statements) {
@@ -469,10 +479,12 @@ LogicalResult CppFunction::writeStore(StoreOp store, Statements &statements) {
         return user == store || loop->isProperAncestor(user);
       });
   // What the head of the loop says comes behind all that is said before.
-  if (isOfLoop && comments.empty())
+  if (isOfLoop && comments.empty()) {
     loopInit = declaration;
-  else
+    loopVariable = place;
+  } else {
     emit(statements, declaration + ";\n", false);
+  }
   return success();
 }
 
@@ -502,6 +514,8 @@ FailureOr<std::string> CppFunction::braced(Block &block) {
 LogicalResult CppFunction::writeFor(ForOp loop, Statements &statements) {
   nameReaders(writtenBy(loop), loop, statements);
   const std::string init = std::exchange(loopInit, "");
+  const std::string variable = loopVariable;
+  std::string text = std::exchange(comments, "");
   FailureOr<Expression> condition = asExpression(loop.getCondition().front());
   Statements step;
   if (failed(condition) || failed(writeBlock(loop.getStep().front(), step)))
@@ -521,27 +535,29 @@ LogicalResult CppFunction::writeFor(ForOp loop, Statements &statements) {
       stepText += indent(each.text);
     stepText += "}()";
   }
-  std::string text;
   if (loop.getUnroll())
-    text = *loop.getUnroll() == 0
-               ? "#pragma unroll\n"
-               : "#pragma unroll " + std::to_string(*loop.getUnroll()) + "\n";
+    text += *loop.getUnroll() == 0
+                ? "#pragma unroll\n"
+                : "#pragma unroll " + std::to_string(*loop.getUnroll()) + "\n";
   if (init.empty() && stepText.empty())
     text += "while (" + condition->text + ") ";
   else
     text += "for (" + init + "; " + condition->text + ";" +
             (stepText.empty() ? "" : " ") + stepText + ") ";
   emit(statements, text + *body + "\n", false);
+  if (!init.empty())
+    names.erase(variable);
   return success();
 }
 
 LogicalResult CppFunction::writeIf(IfOp branch, Statements &statements) {
   nameReaders(writtenBy(branch), branch, statements);
+  const std::string remark = std::exchange(comments, "");
   const std::string condition = text(branch.getCondition(), Binding::Choice);
   FailureOr<std::string> then = braced(branch.getThen().front());
   if (failed(then))
     return failure();
-  std::string written = "if (" + condition + ") " + *then;
+  std::string written = remark + "if (" + condition + ") " + *then;
   Block &otherwise = branch.getOtherwise().front();
   if (!otherwise.empty()) {
     FailureOr<std::string> text = braced(otherwise);
@@ -555,9 +571,7 @@ LogicalResult CppFunction::writeIf(IfOp branch, Statements &statements) {
 
 LogicalResult CppFunction::writeOperation(Operation *op,
                                           Statements &statements) {
-  if (auto fused = dyn_cast<FusedLoc>(op->getLoc()))
-    if (auto comment = dyn_cast_if_present<StringAttr>(fused.getMetadata()))
-      comments.push_back(comment.getValue().str());
+  comments += commentOf(op->getLoc());
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](VariableOp variable) {
         writeVariable(variable, statements);
@@ -600,6 +614,7 @@ LogicalResult CppFunction::writeOperation(Operation *op,
       .Case([&](IfOp branch) { return writeIf(branch, statements); })
       .Case([&](DoOp loop) -> LogicalResult {
         nameReaders(writtenBy(loop), loop, statements);
+        const std::string remark = std::exchange(comments, "");
         FailureOr<std::string> body = braced(loop.getBody().front());
         if (failed(body))
           return failure();
@@ -664,5 +679,5 @@ FailureOr<std::string> CppFunction::write() {
   FailureOr<std::string> body = braced(function.getBody().front());
   if (failed(body))
     return failure();
-  return heading + " " + *body + "\n";
+  return commentOf(function.getLoc()) + heading + " " + *body + "\n";
 }

@@ -106,9 +106,10 @@ private:
   /// Stores that are where a variable is declared.
   llvm::DenseSet<mlir::Operation *> declaring;
   /// What stands first in the head of the next loop.
-  std::string loopInit;
+  std::string loopInit, loopVariable;
   llvm::StringSet<> names;
-  std::vector<std::string> comments;
+  /// Those of what was met since the last statement.
+  std::string comments;
 };
 
 } // namespace sandwich::kernel

@@ -111,7 +111,7 @@ std::string CppTypes::name(Type type) {
 
 std::string CppTypes::declare(Type type, StringRef name) {
   std::string sizes;
-  while (auto array = dyn_cast<ArrayType>(type)) {
+  while (auto array = dyn_cast_if_present<ArrayType>(type)) {
     sizes += "[" + std::to_string(array.getSize()) + "]";
     type = array.getElement();
   }

@@ -281,7 +281,8 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
         return Result(refuse(each->getBeginLoc(), "effects in hints"));
     return Result(Value());
   }
-  if (name == "__builtin_expect" || name == "__builtin_assume_aligned")
+  if (name == "__builtin_expect" || name == "__builtin_unpredictable" ||
+      name == "__builtin_assume_aligned")
     return value(expression->getArg(0));
   if (!name.empty() && isOfLibrary(callee)) {
     if (name == "memcpy" || name == "__builtin_memcpy")

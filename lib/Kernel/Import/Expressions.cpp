@@ -388,10 +388,12 @@ FunctionImporter::truth(const clang::Expr *expression) {
     default:
       break;
     }
-  if (const auto *builtin = dyn_cast<clang::CallExpr>(expression);
-      builtin && builtin->getNumArgs() == 2 && builtin->getDirectCallee() &&
-      builtin->getDirectCallee()->getName() == "__builtin_expect")
-    return truth(builtin->getArg(0));
+  if (const auto *builtin = dyn_cast<clang::CallExpr>(expression))
+    if (const clang::FunctionDecl *callee = builtin->getDirectCallee();
+        callee && callee->getBuiltinID() != 0 &&
+        (callee->getName() == "__builtin_expect" ||
+         callee->getName() == "__builtin_unpredictable"))
+      return truth(builtin->getArg(0));
   Result number = value(expression);
   if (failed(number))
     return failure();

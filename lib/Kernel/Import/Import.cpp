@@ -16,6 +16,7 @@
 #include "clang/Basic/Diagnostic.h"
 #include "clang/Frontend/ASTUnit.h"
 #include "clang/Tooling/Tooling.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -96,39 +97,44 @@ static std::vector<std::string> argumentsFor(const ImportOptions &options,
   return arguments;
 }
 
+static std::string withoutSpaces(StringRef text) {
+  std::string dense;
+  llvm::copy_if(text, std::back_inserter(dense),
+                [](char each) { return each != ' '; });
+  return dense;
+}
+
+/// Whether `name`, as somebody may write it, names `function`.
+static bool isNamed(const clang::FunctionDecl *function, StringRef name) {
+  std::string full;
+  llvm::raw_string_ostream stream(full);
+  function->getNameForDiagnostic(
+      stream, function->getASTContext().getPrintingPolicy(), true);
+  const std::string found = withoutSpaces(full), wanted = withoutSpaces(name);
+  return found == wanted || StringRef(found).ends_with("::" + wanted);
+}
+
 /// The definition that `name` asks for; null, with an error, if there is not
 /// one.
 static const clang::FunctionDecl *
 findFunction(StringRef name, ArrayRef<clang::FunctionDecl *> functions,
              Location place) {
-  SmallVector<const clang::FunctionDecl *> found;
-  const bool isInstance = name.contains('<');
-  for (const clang::FunctionDecl *each : functions) {
-    if (each->isTemplateInstantiation() != isInstance)
-      continue;
-    std::string called = each->getQualifiedNameAsString();
-    if (isInstance) {
-      called.clear();
-      llvm::raw_string_ostream stream(called);
-      each->getNameForDiagnostic(
-          stream, each->getASTContext().getPrintingPolicy(), true);
-    }
-    const auto same = [](std::string text) {
-      llvm::erase(text, ' ');
-      return text;
-    };
-    StringRef wanted = name;
-    if (same(called) == same(wanted.str()) ||
-        StringRef(same(called)).ends_with("::" + same(wanted.str())))
-      found.push_back(each);
-  }
+  llvm::SmallSetVector<const clang::FunctionDecl *, 2> found;
+  for (const clang::FunctionDecl *each : functions)
+    if (isNamed(each, name))
+      found.insert(each->getDefinition());
   if (found.size() == 1)
     return found.front();
-  if (found.empty())
+  if (found.empty()) {
     emitError(place) << "there is no function '" << name << "' with a body";
-  else
-    emitError(place) << "there are several functions '" << name
-                     << "'; name one with its namespace";
+    return nullptr;
+  }
+  InFlightDiagnostic error = emitError(place)
+                             << "there are several functions '" << name
+                             << "'; name one with its namespace";
+  for (const clang::FunctionDecl *each : found)
+    error << ", " << each->getQualifiedNameAsString() << " of "
+          << each->getType().getAsString();
   return nullptr;
 }
 

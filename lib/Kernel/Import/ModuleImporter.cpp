@@ -13,6 +13,9 @@
 #include "mlir/IR/Diagnostics.h"
 #include "clang/AST/DeclCXX.h"
 #include "clang/AST/DeclTemplate.h"
+#include "clang/AST/RawCommentList.h"
+#include "clang/Basic/SourceManager.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -26,6 +29,24 @@ Location ModuleImporter::location(clang::SourceLocation place) {
     return builder.getUnknownLoc();
   return FileLineColLoc::get(builder.getContext(), presumed.getFilename(),
                              presumed.getLine(), presumed.getColumn());
+}
+
+std::string kernel::plainText(StringRef comment) {
+  std::string text;
+  SmallVector<StringRef> lines;
+  comment.split(lines, '\n');
+  for (StringRef line : lines) {
+    line = line.trim();
+    for (StringRef mark : {"///<", "///", "//", "/**", "/*", "*"})
+      if (line.consume_front(mark))
+        break;
+    line.consume_back("*/");
+    line = line.trim();
+    if (line.empty())
+      continue;
+    text += (text.empty() ? "" : "\n") + line.str();
+  }
+  return text;
 }
 
 InFlightDiagnostic ModuleImporter::emitError(clang::SourceLocation place) {
@@ -128,7 +149,7 @@ FailureOr<Type> ModuleImporter::importRecord(const clang::RecordDecl *record,
     return refuse("objects of types that are only declared");
   if (!outerRecords.insert(record))
     return refuse("structures that point to their own kind");
-  llvm::scope_exit leave([&] { outerRecords.remove(record); });
+  auto leave = llvm::make_scope_exit([&] { outerRecords.remove(record); });
   if (const auto *cxx = dyn_cast<clang::CXXRecordDecl>(record))
     if (cxx->isPolymorphic() || cxx->getNumVBases() > 0)
       return refuse("classes with virtual functions");
@@ -279,10 +300,16 @@ ModuleImporter::importFunction(const clang::FunctionDecl *declaration) {
       return failure();
   }
   OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
-  auto op = FuncOp::create(
-      at, location(place), builder.getStringAttr(nameOf(definition)),
-      TypeAttr::get(builder.getFunctionType(arguments, results)),
-      /*arg_attrs=*/ArrayAttr(), /*res_attrs=*/ArrayAttr());
+  Location whole = location(place);
+  if (const clang::RawComment *comment =
+          ast.getRawCommentForAnyRedecl(definition))
+    whole = FusedLoc::get(builder.getContext(), {whole},
+                          builder.getStringAttr(plainText(
+                              comment->getRawText(ast.getSourceManager()))));
+  auto op =
+      FuncOp::create(at, whole, builder.getStringAttr(nameOf(definition)),
+                     TypeAttr::get(builder.getFunctionType(arguments, results)),
+                     /*arg_attrs=*/ArrayAttr(), /*res_attrs=*/ArrayAttr());
   SymbolTable::setSymbolVisibility(op, SymbolTable::Visibility::Private);
   symbols.insert(op);
   op.getBody().emplaceBlock().addArguments(arguments, places);

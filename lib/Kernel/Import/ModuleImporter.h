@@ -70,6 +70,9 @@ private:
   llvm::SetVector<const clang::RecordDecl *> outerRecords;
 };
 
+/// The text of a comment without what makes it one.
+std::string plainText(llvm::StringRef comment);
+
 /// The name of a member, also of one that has none in C.
 std::string nameOf(const clang::FieldDecl *member);
 

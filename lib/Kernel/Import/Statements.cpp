@@ -13,6 +13,7 @@
 #include "clang/AST/DeclCXX.h"
 #include "clang/AST/RawCommentList.h"
 #include "clang/AST/RecursiveASTVisitor.h"
+#include "clang/Basic/SourceManager.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -180,25 +181,6 @@ LogicalResult FunctionImporter::importStatement(const clang::Stmt *statement) {
     if (what == name)
       what = described;
   return refuse(place, what);
-}
-
-/// The text of `comment` without what makes it one.
-static std::string plainText(StringRef comment) {
-  std::string text;
-  SmallVector<StringRef> lines;
-  comment.split(lines, '\n');
-  for (StringRef line : lines) {
-    line = line.trim();
-    for (StringRef mark : {"///<", "///", "//", "/**", "/*", "*"})
-      if (line.consume_front(mark))
-        break;
-    line.consume_back("*/");
-    line = line.trim();
-    if (line.empty())
-      continue;
-    text += (text.empty() ? "" : "\n") + line.str();
-  }
-  return text;
 }
 
 LogicalResult

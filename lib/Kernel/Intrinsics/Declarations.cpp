@@ -87,6 +87,7 @@ static std::string x86Prelude() {
     define("long long", "i");
     define("__bf16", "bh");
   }
+  text += "typedef long long __m64 __attribute__((__vector_size__(8)));\n";
   for (const int bits : {8, 16, 32, 64})
     text += "typedef uint" + std::to_string(bits) + "_t __mmask" +
             std::to_string(bits) + ";\n";
@@ -101,6 +102,7 @@ static std::string x86Prelude() {
                 "#define _MM_FROUND_TO_ZERO 3\n"
                 "#define _MM_FROUND_CUR_DIRECTION 4\n"
                 "#define _MM_FROUND_NO_EXC 8\n"
+                "#define _MM_ROUND_NEAREST 0\n"
                 "#define _MM_HINT_NTA 0\n"
                 "#define _MM_HINT_T0 3\n"
                 "#define _MM_HINT_T1 2\n"

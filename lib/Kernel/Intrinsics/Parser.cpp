@@ -417,6 +417,25 @@ Expression ExpressionReader::readCall(const std::string &name) {
       reader.fail(name + " has " + std::to_string(count) + " operands");
     return operands.size() == count;
   };
+  // The second operand if the first, an index, is 0, and so on.
+  if (name == "one_of") {
+    if (operands.size() < 2) {
+      reader.fail("one_of has an index and values");
+      return {};
+    }
+    Expression chosen = std::move(operands.back());
+    for (size_t i = operands.size() - 2; i > 0; --i) {
+      Expression number;
+      number.number = static_cast<int64_t>(i) - 1;
+      unify(operands[i], chosen);
+      const std::optional<LaneType> type = chosen.type;
+      chosen = make(Kind::Select, type,
+                    {make(Kind::Equal, LaneType::Bool,
+                          {operands.front(), std::move(number)}),
+                     std::move(operands[i]), std::move(chosen)});
+    }
+    return chosen;
+  }
   // `f32(x)`, `saturate_i16(x)`, `bits_u32(x)`.
   const size_t underscore = name.find('_');
   const std::string prefix =

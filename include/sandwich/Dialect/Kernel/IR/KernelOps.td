@@ -206,9 +206,9 @@ def Kernel_MemberOp : Kernel_Op<"member", [Pure]> {
 
 def Kernel_ConstantOp : Kernel_Op<"constant", [
     Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
-  let summary = "A number";
+  let summary = "A number, or a vector of known numbers";
   let arguments = (ins TypedAttrInterface:$value);
-  let results = (outs Kernel_Number:$result);
+  let results = (outs Kernel_NumberOrVector:$result);
   let assemblyFormat = "$value attr-dict";
   let hasFolder = 1;
 }
