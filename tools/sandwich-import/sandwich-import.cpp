@@ -51,8 +51,9 @@ static void declare(CLI::App &app, Arguments &arguments) {
       ->capture_default_str();
   app.add_option("--function", arguments.import.functions,
                  "A function to import, with all that it calls: NAME, or "
-                 "NAME<4, float> of a template; may be repeated. By default "
-                 "all functions of the file")
+                 "NAME<4, float> of a template, NAME(int, float) where there "
+                 "are several; may be repeated. By default all functions of "
+                 "the file")
       ->allow_extra_args(false);
   app.add_option("--emit", arguments.emit, "kernel: IR; cpp: C++")
       ->check(CLI::IsMember({"kernel", "cpp"}))

@@ -630,6 +630,10 @@ LogicalResult CppFunction::writeOperation(Operation *op,
         emit(statements, "break;\n", false);
         return success();
       })
+      .Case([&](TrapOp) {
+        emit(statements, "__builtin_trap();\n", false);
+        return success();
+      })
       .Case([&](ContinueOp) {
         emit(statements, "continue;\n", false);
         return success();

@@ -33,9 +33,9 @@ static bool isOfLibrary(const clang::FunctionDecl *function) {
 
 /// Calls that change nothing that a kernel computes.
 static bool isHint(StringRef name) {
-  return name == "_mm_prefetch" || name == "__builtin_prefetch" ||
-         name == "_mm256_zeroupper" || name == "_mm256_zeroall" ||
-         name == "__builtin_assume" || name == "__builtin_unreachable";
+  return name == "__builtin_prefetch" || name == "_mm256_zeroupper" ||
+         name == "_mm256_zeroall" || name == "__builtin_assume" ||
+         name == "__builtin_unreachable";
 }
 
 FunctionImporter::Result
@@ -255,13 +255,15 @@ FunctionImporter::copyMemory(const clang::CallExpr *expression) {
   const std::optional<Layout> targetLayout = layoutOf(target),
                               sourceLayout = layoutOf(source);
   const int64_t bytes = size.Val.getInt().getExtValue();
-  // The larger object says what is read or written.
+  // The object that has as many bytes says what is read or written.
   Type object = targetLayout && targetLayout->size == bytes   ? target
                 : sourceLayout && sourceLayout->size == bytes ? source
                                                               : Type();
-  if (!object)
-    return refuse(at, "copies of other than one object");
   MLIRContext *context = builder.getContext();
+  if (!object && (bytes < 1 || bytes > (int64_t{1} << 20)))
+    return refuse(at, "copies of none or of more than 2^20 bytes");
+  if (!object)
+    object = ArrayType::get(context, bytes, builder.getIntegerType(8, false));
   CopyOp::create(
       builder, location(at),
       convert(
@@ -279,6 +281,10 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
     for (const clang::Expr *each : expression->arguments())
       if (each->HasSideEffects(module.ast))
         return Result(refuse(each->getBeginLoc(), "effects in hints"));
+    return Result(Value());
+  }
+  if (callee->isNoReturn()) {
+    TrapOp::create(builder, location(expression->getBeginLoc()));
     return Result(Value());
   }
   if (name == "__builtin_expect" || name == "__builtin_unpredictable" ||

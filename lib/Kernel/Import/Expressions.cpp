@@ -304,6 +304,15 @@ FunctionImporter::place(const clang::Expr *expression) {
   }
   if (isa<clang::CXXThisExpr>(expression))
     return self;
+  if (const auto *choice = dyn_cast<clang::ConditionalOperator>(expression);
+      choice && choice->isGLValue()) {
+    FailureOr<PointerType> type = module.pointerTo(choice->getType(), at);
+    return failed(type)
+               ? Result(failure())
+               : conditional(choice, *type, [&](const clang::Expr *side) {
+                   return place(side);
+                 });
+  }
   if (const auto *literal = dyn_cast<clang::CompoundLiteralExpr>(expression)) {
     FailureOr<Type> type = typeOf(literal);
     if (failed(type) || !*type)
@@ -407,30 +416,31 @@ FunctionImporter::truth(const clang::Expr *expression) {
                                  *number, *zero));
 }
 
-FunctionImporter::Result FunctionImporter::conditionalValue(
-    const clang::Expr *condition, const clang::Expr *then,
-    const clang::Expr *otherwise, clang::QualType type,
-    clang::SourceLocation at) {
+FunctionImporter::Result FunctionImporter::conditional(
+    const clang::ConditionalOperator *choice, Type type,
+    llvm::function_ref<Result(const clang::Expr *)> evaluate) {
+  const clang::Expr *condition = choice->getCond();
   bool holds = false;
   if (condition->EvaluateAsBooleanCondition(holds, module.ast))
-    return value(holds ? then : otherwise);
+    return evaluate(holds ? choice->getTrueExpr() : choice->getFalseExpr());
   Result decided = truth(condition);
-  FailureOr<Type> result = module.importType(type, at);
-  if (failed(decided) || failed(result))
+  if (failed(decided))
     return failure();
-  auto choice = ConditionalOp::create(builder, location(at), *result, *decided);
-  for (auto [region, side] : {std::pair(&choice.getThen(), then),
-                              std::pair(&choice.getOtherwise(), otherwise)})
+  auto made = ConditionalOp::create(builder, location(choice->getQuestionLoc()),
+                                    type, *decided);
+  for (auto [region, side] :
+       {std::pair(&made.getThen(), choice->getTrueExpr()),
+        std::pair(&made.getOtherwise(), choice->getFalseExpr())})
     if (failed(importInto(*region, [&, side = side]() -> LogicalResult {
-          Result given = value(side);
+          Result given = evaluate(side);
           if (failed(given))
             return failure();
           YieldOp::create(builder, location(side->getBeginLoc()),
-                          convert(side->getBeginLoc(), *given, *result));
+                          convert(side->getBeginLoc(), *given, type));
           return success();
         })))
       return failure();
-  return Value(choice.getResult());
+  return Value(made.getResult());
 }
 
 FunctionImporter::Result
@@ -456,6 +466,40 @@ FunctionImporter::logicalValue(const clang::BinaryOperator *expression) {
   return Value(choice.getResult());
 }
 
+/// Whether `expression`, an integer, is a pointer with bytes added to it.
+static bool isPointerSum(const clang::Expr *expression) {
+  expression = expression->IgnoreParenImpCasts();
+  if (const auto *cast = dyn_cast<clang::CastExpr>(expression))
+    return cast->getCastKind() == clang::CK_PointerToIntegral;
+  const auto *sum = dyn_cast<clang::BinaryOperator>(expression);
+  return sum &&
+         ((sum->isAdditiveOp() && isPointerSum(sum->getLHS())) ||
+          (sum->getOpcode() == clang::BO_Add && isPointerSum(sum->getRHS())));
+}
+
+FunctionImporter::Result
+FunctionImporter::bytesFrom(const clang::Expr *expression) {
+  expression = expression->IgnoreParenImpCasts();
+  const clang::SourceLocation at = expression->getBeginLoc();
+  if (const auto *cast = dyn_cast<clang::CastExpr>(expression)) {
+    Result pointer = value(cast->getSubExpr());
+    if (failed(pointer))
+      return failure();
+    const auto from = mlir::cast<PointerType>((*pointer).getType());
+    return convert(at, *pointer,
+                   PointerType::get(builder.getContext(),
+                                    builder.getIntegerType(8, false),
+                                    from.getIsConst()));
+  }
+  const auto *sum = mlir::cast<clang::BinaryOperator>(expression);
+  const bool isFirst = isPointerSum(sum->getLHS());
+  Result pointer = bytesFrom(isFirst ? sum->getLHS() : sum->getRHS());
+  Result bytes = value(isFirst ? sum->getRHS() : sum->getLHS());
+  if (failed(pointer) || failed(bytes))
+    return failure();
+  return offset(at, *pointer, *bytes, sum->getOpcode() == clang::BO_Sub);
+}
+
 FunctionImporter::Result
 FunctionImporter::castValue(const clang::CastExpr *cast) {
   const clang::Expr *inner = cast->getSubExpr();
@@ -479,12 +523,15 @@ FunctionImporter::castValue(const clang::CastExpr *cast) {
     if (const auto *parameter =
             dyn_cast<clang::SubstNonTypeTemplateParmExpr>(inner))
       return value(parameter->getReplacement());
-    Result from = place(inner);
-    if (failed(from))
-      return failure();
     if (!isValue(*type))
       return refuse(at, "such objects as values");
-    return load(at, *from);
+    const auto read = [&](const clang::Expr *of) -> Result {
+      Result from = place(of);
+      return failed(from) ? from : Result(load(of->getBeginLoc(), *from));
+    };
+    const auto *choice =
+        dyn_cast<clang::ConditionalOperator>(inner->IgnoreParens());
+    return choice ? conditional(choice, *type, read) : read(inner);
   }
   case clang::CK_ArrayToPointerDecay: {
     Result array = place(inner);
@@ -508,30 +555,10 @@ FunctionImporter::castValue(const clang::CastExpr *cast) {
     return refuse(at, "null pointers");
   case clang::CK_IntegralToPointer: {
     // Bytes are counted as an integer, and it is a pointer again.
-    const auto *sum =
-        dyn_cast<clang::BinaryOperator>(inner->IgnoreParenImpCasts());
-    if (sum && sum->isAdditiveOp())
-      for (auto [base, bytes] : {std::pair(sum->getLHS(), sum->getRHS()),
-                                 std::pair(sum->getRHS(), sum->getLHS())}) {
-        const auto *from =
-            dyn_cast<clang::CastExpr>(base->IgnoreParenImpCasts());
-        if (!from || from->getCastKind() != clang::CK_PointerToIntegral ||
-            (sum->getOpcode() == clang::BO_Sub && base != sum->getLHS()))
-          continue;
-        Result pointer = value(from->getSubExpr());
-        Result count = value(bytes);
-        if (failed(pointer) || failed(count))
-          return failure();
-        const bool isConst =
-            mlir::cast<PointerType>((*pointer).getType()).getIsConst();
-        Type byte = PointerType::get(builder.getContext(),
-                                     builder.getIntegerType(8, false), isConst);
-        Result moved = offset(at, convert(at, *pointer, byte), *count,
-                              sum->getOpcode() == clang::BO_Sub);
-        if (failed(moved))
-          return failure();
-        return convert(at, *moved, *type);
-      }
+    if (isPointerSum(inner)) {
+      Result byte = bytesFrom(inner);
+      return failed(byte) ? byte : Result(convert(at, *byte, *type));
+    }
     return refuse(at, "pointers that are made of integers");
   }
   case clang::CK_PointerToIntegral:
@@ -716,9 +743,14 @@ FunctionImporter::value(const clang::Expr *expression) {
     return binaryValue(combined);
   if (const auto *unary = dyn_cast<clang::UnaryOperator>(expression))
     return unaryValue(unary);
-  if (const auto *choice = dyn_cast<clang::ConditionalOperator>(expression))
-    return conditionalValue(choice->getCond(), choice->getTrueExpr(),
-                            choice->getFalseExpr(), choice->getType(), at);
+  if (const auto *choice = dyn_cast<clang::ConditionalOperator>(expression)) {
+    FailureOr<Type> type = typeOf(choice);
+    return failed(type)
+               ? Result(failure())
+               : conditional(choice, *type, [&](const clang::Expr *side) {
+                   return value(side);
+                 });
+  }
   if (const auto *call = dyn_cast<clang::CallExpr>(expression)) {
     Result given = this->call(call);
     // What is referred to is not its value.
@@ -837,6 +869,21 @@ LogicalResult FunctionImporter::importEffect(const clang::Expr *expression) {
     if (choice->getCond()->EvaluateAsBooleanCondition(holds, module.ast))
       return importEffect(holds ? choice->getTrueExpr()
                                 : choice->getFalseExpr());
+    if (choice->getType()->isVoidType()) {
+      Result decided = truth(choice->getCond());
+      if (failed(decided))
+        return failure();
+      auto branch =
+          IfOp::create(builder, location(choice->getQuestionLoc()), *decided);
+      if (failed(importInto(
+              branch.getThen(),
+              [&] { return importEffect(choice->getTrueExpr()); })) ||
+          failed(importInto(branch.getOtherwise(), [&] {
+            return importEffect(choice->getFalseExpr());
+          })))
+        return failure();
+      return success();
+    }
   }
   if (const auto *comma = dyn_cast<clang::BinaryOperator>(expression);
       comma && comma->getOpcode() == clang::BO_Comma) {

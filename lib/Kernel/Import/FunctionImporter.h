@@ -79,9 +79,9 @@ private:
   /// Before or behind which a variable was counted up or down.
   Result count(const clang::UnaryOperator *expression);
   Result logicalValue(const clang::BinaryOperator *expression);
-  Result conditionalValue(const clang::Expr *condition, const clang::Expr *then,
-                          const clang::Expr *otherwise, clang::QualType type,
-                          clang::SourceLocation place);
+  /// What `evaluate` gives, of `type`, for the side of `choice` that holds.
+  Result conditional(const clang::ConditionalOperator *choice, mlir::Type type,
+                     llvm::function_ref<Result(const clang::Expr *)> evaluate);
   /// The value of a known expression, and its name if it has one.
   std::optional<Result> constantValue(const clang::Expr *expression,
                                       llvm::StringRef name = {});
@@ -90,6 +90,8 @@ private:
                 mlir::Value index, bool backwards = false);
   Result combine(clang::SourceLocation place, clang::BinaryOperatorKind kind,
                  mlir::Value lhs, mlir::Value rhs);
+  /// The place that an integer tells: a pointer, and bytes added to it.
+  Result bytesFrom(const clang::Expr *expression);
   Result variablePlace(const clang::ValueDecl *variable,
                        const clang::Expr *expression);
 
@@ -108,9 +110,11 @@ private:
   std::optional<Result> callKnown(llvm::StringRef name,
                                   const clang::CallExpr *expression);
   Result copyMemory(const clang::CallExpr *expression);
-  Result inlineLambda(const clang::CXXMethodDecl *callee,
-                      const clang::CXXOperatorCallExpr *expression,
-                      mlir::Value result);
+  /// The value of `callee`, a lambda or a function that takes one, whose body
+  /// is imported in the place of the call.
+  Result inlineCall(const clang::FunctionDecl *callee,
+                    llvm::ArrayRef<const clang::Expr *> arguments,
+                    mlir::Value result, clang::SourceLocation place);
   /// An argument as the callee takes it: structures by a pointer to a copy.
   Result argument(const clang::Expr *expression);
 
@@ -141,13 +145,15 @@ private:
   mlir::Value self;
   /// Where a structure that is returned goes.
   mlir::Value returned;
-  /// While a lambda is inlined: its last statement, and what that gives.
+  /// While a call is inlined: its last statement, and what that gives.
   struct Inlined {
+    const clang::FunctionDecl *callee;
     const clang::Stmt *last;
     mlir::Value result;
     mlir::Value value;
   };
   std::optional<Inlined> inlined;
+  llvm::SmallPtrSet<const clang::FunctionDecl *, 4> inlining;
   /// By-copy captures, at the lambda's type.
   llvm::DenseMap<
       const clang::CXXRecordDecl *,

@@ -79,13 +79,12 @@ static std::vector<std::string> argumentsFor(const ImportOptions &options,
   std::vector<std::string> arguments = {
       isC ? "-xc" : "-xc++",
       "-fsyntax-only",
-      "-w",
       "-fparse-all-comments",
       "-ferror-limit=0",
       "-DNDEBUG",
       "-fno-delayed-template-parsing",
       "-ffp-contract=off",
-      "-Wno-error=implicit-function-declaration",
+
       std::string("-resource-dir=") + SANDWICH_CLANG_RESOURCES,
       std::string("-isystem") + intrinsicFolder};
   if (llvm::none_of(options.compilerOptions, [](StringRef option) {
@@ -110,6 +109,13 @@ static bool isNamed(const clang::FunctionDecl *function, StringRef name) {
   llvm::raw_string_ostream stream(full);
   function->getNameForDiagnostic(
       stream, function->getASTContext().getPrintingPolicy(), true);
+  // One of several of that name is told by what it takes.
+  if (name.contains('(')) {
+    std::string types;
+    for (const clang::ParmVarDecl *each : function->parameters())
+      types += (types.empty() ? "" : ",") + each->getType().getAsString();
+    full += "(" + types + ")";
+  }
   const std::string found = withoutSpaces(full), wanted = withoutSpaces(name);
   return found == wanted || StringRef(found).ends_with("::" + wanted);
 }
@@ -129,12 +135,15 @@ findFunction(StringRef name, ArrayRef<clang::FunctionDecl *> functions,
     emitError(place) << "there is no function '" << name << "' with a body";
     return nullptr;
   }
-  InFlightDiagnostic error = emitError(place)
-                             << "there are several functions '" << name
-                             << "'; name one with its namespace";
-  for (const clang::FunctionDecl *each : found)
-    error << ", " << each->getQualifiedNameAsString() << " of "
-          << each->getType().getAsString();
+  InFlightDiagnostic error = emitError(place);
+  error << "there are several functions '" << name
+        << "'; name one with its namespace and what it takes";
+  for (const clang::FunctionDecl *each : found) {
+    std::string types;
+    for (const clang::ParmVarDecl *parameter : each->parameters())
+      types += (types.empty() ? "" : ", ") + parameter->getType().getAsString();
+    error << ", '" << each->getQualifiedNameAsString() << "(" << types << ")'";
+  }
   return nullptr;
 }
 

@@ -109,8 +109,11 @@ LogicalResult FunctionImporter::importConstructor() {
   if (!constructor)
     return success();
   for (const clang::CXXCtorInitializer *each : constructor->inits()) {
+    if (each->isBaseInitializer() &&
+        each->getBaseClass()->getAsCXXRecordDecl()->isEmpty())
+      continue;
     if (!each->isMemberInitializer())
-      return refuse(each->getSourceLocation(), "constructors of base classes");
+      return refuse(function->getLocation(), "constructors of base classes");
     const clang::FieldDecl *member = each->getMember();
     FailureOr<PointerType> type =
         module.pointerTo(member->getType(), each->getSourceLocation());

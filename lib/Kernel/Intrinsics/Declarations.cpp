@@ -107,10 +107,11 @@ static std::string x86Prelude() {
                 "#define _MM_HINT_T0 3\n"
                 "#define _MM_HINT_T1 2\n"
                 "#define _MM_HINT_T2 1\n"
+                "#define _mm_prefetch(place, hint) "
+                "__builtin_prefetch((const void *)(place))\n"
                 "#ifdef __cplusplus\n"
                 "extern \"C\" {\n"
                 "#endif\n"
-                "void _mm_prefetch(const void *, int);\n"
                 "void _mm256_zeroupper(void);\n"
                 "void _mm256_zeroall(void);\n";
 }

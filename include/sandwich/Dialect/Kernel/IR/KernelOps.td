@@ -382,4 +382,13 @@ def Kernel_ContinueOp : Kernel_JumpOp<"continue"> {
   let summary = "Goes on with the next time of the innermost loop";
 }
 
+def Kernel_TrapOp : Kernel_Op<"trap", [Terminator]> {
+  let summary = "Ends the program: what was called for is not allowed";
+  let description = [{
+    What `abort()` and all that checks arguments by it become. A kernel may be
+    compiled as if it were never reached.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 #endif // SANDWICH_DIALECT_KERNEL_IR_KERNELOPS_TD
