@@ -45,9 +45,10 @@ FunctionImporter::call(const clang::CallExpr *expression, Value result) {
   if (!callee)
     return refuse(at, "calls of functions that are only known when they run");
   if (const auto *method = dyn_cast<clang::CXXMethodDecl>(callee)) {
-    if (method->getParent()->isLambda())
-      return inlineLambda(method, cast<clang::CXXOperatorCallExpr>(expression),
-                          result);
+    if (method->getParent()->isLambda()) {
+      SmallVector<const clang::Expr *> arguments(expression->arguments());
+      return inlineCall(method, ArrayRef(arguments).drop_front(), result, at);
+    }
     if ((method->isCopyAssignmentOperator() ||
          method->isMoveAssignmentOperator()) &&
         method->isTrivial()) {
@@ -112,6 +113,12 @@ FunctionImporter::Result FunctionImporter::callFunction(
   if (!callee->getDefinition())
     return refuse(at, llvm::Twine("calls of '") + callee->getNameAsString() +
                           "', which has no body here");
+  if (llvm::any_of(callee->parameters(), [](const clang::ParmVarDecl *each) {
+        const auto *record =
+            each->getType().getNonReferenceType()->getAsCXXRecordDecl();
+        return record && record->isLambda();
+      }))
+    return inlineCall(callee->getDefinition(), arguments, result, at);
   FailureOr<FuncOp> function = module.importFunction(callee);
   if (failed(function)) {
     mlir::emitRemark(module.location(at))
@@ -131,6 +138,8 @@ FunctionImporter::Result FunctionImporter::callFunction(
   if (object)
     operands.push_back(object);
   for (const clang::Expr *each : arguments) {
+    if (isWithoutObject(each->getType()))
+      continue;
     Result given = argument(each);
     if (failed(given))
       return failure();
@@ -287,6 +296,9 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
     TrapOp::create(builder, location(expression->getBeginLoc()));
     return Result(Value());
   }
+  if (callee->isInStdNamespace() &&
+      (name == "forward" || name == "move" || name == "as_const"))
+    return place(expression->getArg(0));
   if (name == "__builtin_expect" || name == "__builtin_unpredictable" ||
       name == "__builtin_assume_aligned")
     return value(expression->getArg(0));
@@ -305,19 +317,20 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
 }
 
 FunctionImporter::Result
-FunctionImporter::inlineLambda(const clang::CXXMethodDecl *callee,
-                               const clang::CXXOperatorCallExpr *expression,
-                               Value result) {
-  const clang::SourceLocation at = expression->getBeginLoc();
+FunctionImporter::inlineCall(const clang::FunctionDecl *callee,
+                             ArrayRef<const clang::Expr *> arguments,
+                             Value result, clang::SourceLocation at) {
   const auto *body = dyn_cast_or_null<clang::CompoundStmt>(callee->getBody());
-  if (!body)
-    return refuse(at, "lambdas without a body");
-  if (inlined && llvm::is_contained(body->body(), inlined->last))
+  if (!body || callee->getNumParams() != arguments.size())
+    return refuse(at, "such calls of lambdas");
+  if (!inlining.insert(callee).second)
     return refuse(at, "lambdas that call themselves");
-  for (auto [parameter, given] : llvm::zip_equal(
-           callee->parameters(), llvm::drop_begin(expression->arguments()))) {
-    if (parameter->getType()->isReferenceType() ||
-        parameter->getType()->isRecordType()) {
+  for (auto [parameter, given] :
+       llvm::zip_equal(callee->parameters(), arguments)) {
+    const clang::QualType type = parameter->getType();
+    if (isWithoutObject(type))
+      continue;
+    if (type->isReferenceType() || type->isRecordType()) {
       Result referred = argument(given);
       if (failed(referred))
         return failure();
@@ -334,16 +347,18 @@ FunctionImporter::inlineLambda(const clang::CXXMethodDecl *callee,
   }
   // Copies stand for what was copied, while the lambda runs.
   SmallVector<std::pair<const clang::ValueDecl *, Value>> outer;
-  for (auto [variable, copy] : captures.lookup(callee->getParent())) {
-    outer.emplace_back(variable, places[variable]);
-    places[variable] = copy;
-  }
+  if (const auto *method = dyn_cast<clang::CXXMethodDecl>(callee))
+    for (auto [variable, copy] : captures.lookup(method->getParent())) {
+      outer.emplace_back(variable, places[variable]);
+      places[variable] = copy;
+    }
   std::optional<Inlined> around = std::exchange(
       inlined,
       Inlined{body->body_empty() ? nullptr : body->body_back(), result, {}});
   const LogicalResult imported = importCompound(body);
   Value given = inlined->value;
   inlined = around;
+  inlining.erase(callee);
   for (auto [variable, pointer] : outer)
     places[variable] = pointer;
   if (failed(imported))

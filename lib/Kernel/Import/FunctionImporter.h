@@ -147,7 +147,6 @@ private:
   mlir::Value returned;
   /// While a call is inlined: its last statement, and what that gives.
   struct Inlined {
-    const clang::FunctionDecl *callee;
     const clang::Stmt *last;
     mlir::Value result;
     mlir::Value value;

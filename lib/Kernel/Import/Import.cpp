@@ -120,6 +120,30 @@ static bool isNamed(const clang::FunctionDecl *function, StringRef name) {
   return found == wanted || StringRef(found).ends_with("::" + wanted);
 }
 
+/// What instances that are asked for are told apart by.
+static std::string instanceName(size_t number) {
+  return "sandwichInstance" + std::to_string(number);
+}
+
+/// The instance number `number` of those that are asked for; null if there is
+/// no such.
+static const clang::FunctionDecl *findInstance(const clang::ASTContext &ast,
+                                               size_t number) {
+  for (const clang::Decl *each : ast.getTranslationUnitDecl()->decls()) {
+    const auto *variable = dyn_cast<clang::VarDecl>(each);
+    if (!variable || variable->getName() != instanceName(number) ||
+        !variable->getInit())
+      continue;
+    const clang::Expr *init = variable->getInit()->IgnoreParenImpCasts();
+    if (const auto *address = dyn_cast<clang::UnaryOperator>(init))
+      init = address->getSubExpr()->IgnoreParenImpCasts();
+    if (const auto *name = dyn_cast<clang::DeclRefExpr>(init))
+      if (const auto *function = dyn_cast<clang::FunctionDecl>(name->getDecl()))
+        return function->getDefinition();
+  }
+  return nullptr;
+}
+
 /// The definition that `name` asks for; null, with an error, if there is not
 /// one.
 static const clang::FunctionDecl *
@@ -161,8 +185,8 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
   // Instances that are asked for are made at the end of the file.
   for (auto [number, name] : llvm::enumerate(options.functions))
     if (StringRef(name).contains('<'))
-      code += "\nstatic const auto sandwichInstance" + std::to_string(number) +
-              " = &" + name + ";";
+      code +=
+          "\nstatic const auto " + instanceName(number) + " = &" + name + ";";
   clang::tooling::FileContentMappings headers;
   const std::string declarations = declareX86Intrinsics();
   for (const char *each : intrinsicHeaders)
@@ -218,9 +242,10 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
     }
 
   SmallVector<const clang::FunctionDecl *> wanted;
-  for (const std::string &name : options.functions) {
-    const clang::FunctionDecl *found =
-        findFunction(name, finder.functions, file);
+  for (auto [number, name] : llvm::enumerate(options.functions)) {
+    const clang::FunctionDecl *found = findInstance(ast, number);
+    if (!found)
+      found = findFunction(name, finder.functions, file);
     if (!found) {
       // It may be there, and be no function to clang.
       for (const Findings::Finding &each : findings.findings)

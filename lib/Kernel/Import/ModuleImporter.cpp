@@ -63,6 +63,12 @@ std::string kernel::nameOf(const clang::FieldDecl *member) {
   return "unnamed" + std::to_string(member->getFieldIndex());
 }
 
+bool kernel::isWithoutObject(clang::QualType type) {
+  const auto *record = type.getNonReferenceType()->getAsCXXRecordDecl();
+  return record &&
+         (record->isLambda() || (record->hasDefinition() && record->isEmpty()));
+}
+
 FailureOr<Type> ModuleImporter::importType(clang::QualType type,
                                            clang::SourceLocation place) {
   type = type.getCanonicalType().getUnqualifiedType();
@@ -291,6 +297,8 @@ ModuleImporter::importFunction(const clang::FunctionDecl *declaration) {
   }
   for (const clang::ParmVarDecl *each : definition->parameters()) {
     const clang::QualType type = each->getType();
+    if (isWithoutObject(type))
+      continue;
     const LogicalResult added =
         type->isRecordType()
             ? addPointer(type.withConst(), each->getName(), each->getLocation())

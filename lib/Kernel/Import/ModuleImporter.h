@@ -70,6 +70,10 @@ private:
   llvm::SetVector<const clang::RecordDecl *> outerRecords;
 };
 
+/// Whether nothing is passed for an argument of `type`: it has no members, or
+/// is a lambda.
+bool isWithoutObject(clang::QualType type);
+
 /// The text of a comment without what makes it one.
 std::string plainText(llvm::StringRef comment);
 

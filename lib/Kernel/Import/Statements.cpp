@@ -86,6 +86,8 @@ LogicalResult FunctionImporter::import() {
       method && method->isInstance() && !method->getParent()->isEmpty())
     self = entry.getArgument(next++);
   for (const clang::ParmVarDecl *each : function->parameters()) {
+    if (isWithoutObject(each->getType()))
+      continue;
     Value argument = entry.getArgument(next++);
     if (each->getType()->isReferenceType() || each->getType()->isRecordType()) {
       places[each] = argument;
@@ -271,6 +273,8 @@ LogicalResult FunctionImporter::importVariable(const clang::VarDecl *variable) {
     places[variable] = convert(place, *referred, *wanted);
     return success();
   }
+  if (isWithoutObject(type))
+    return success();
   // Those that are known are named constants where they are used.
   if (type->isIntegralOrEnumerationType() && type.isConstQualified() &&
       variable->isUsableInConstantExpressions(module.ast) &&
@@ -425,7 +429,9 @@ FunctionImporter::importReturn(const clang::ReturnStmt *statement) {
   const clang::Expr *expression = statement->getRetValue();
   if (inlined) {
     if (statement != inlined->last)
-      return refuse(place, "lambdas that return before their end");
+      return refuse(place,
+                    "lambdas, and functions that take some, that return before "
+                    "their end");
     if (!expression || expression->getType()->isVoidType())
       return expression ? importEffect(expression) : success();
     if (expression->getType()->isRecordType())
