@@ -87,7 +87,7 @@ def Kernel_Function : Kernel_Enum<"Function", "functions of C's library", [
   I32EnumAttrCase<"Truncate", 12, "trunc">, I32EnumAttrCase<"Round", 13, "round">,
   I32EnumAttrCase<"RoundToEven", 14, "nearbyint">,
   I32EnumAttrCase<"Minimum", 15, "fmin">, I32EnumAttrCase<"Maximum", 16, "fmax">,
-  I32EnumAttrCase<"Fma", 17, "fma">]>;
+  I32EnumAttrCase<"Fma", 17, "fma">, I32EnumAttrCase<"BinaryLogarithm", 18, "log2">]>;
 
 class Kernel_EnumAttr<EnumAttrInfo info, string mnemonic>
     : EnumAttr<Kernel_Dialect, info, mnemonic>;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_KERNEL_INTRINSICS_LANES_H
-#define SANDWICH_LIB_KERNEL_INTRINSICS_LANES_H
+#ifndef SANDWICH_KERNEL_LANES_H
+#define SANDWICH_KERNEL_LANES_H
 
 #include "sandwich/Kernel/Intrinsics.h"
 
@@ -22,6 +22,13 @@ int64_t toInteger(Lane lane);
 /// What `type`, an integer, keeps of the bits of `value`.
 Lane fromInteger(int64_t value, LaneType type);
 
+/// As `Expression::Kind::Convert` and `Saturate` have it.
+Lane convertLane(Lane lane, LaneType type);
+Lane saturateLane(Lane lane, LaneType type);
+/// What any other operation of an expression that is computed of lanes alone
+/// gives. An error if there is none for such lanes, or none for these.
+Result<Lane> computeLane(Expression::Kind kind, std::span<const Lane> operands);
+
 } // namespace sandwich::kernel
 
-#endif // SANDWICH_LIB_KERNEL_INTRINSICS_LANES_H
+#endif // SANDWICH_KERNEL_LANES_H
