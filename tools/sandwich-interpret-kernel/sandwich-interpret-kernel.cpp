@@ -37,7 +37,7 @@ static llvm::cl::opt<std::string> functionName(llvm::cl::Positional,
                                                llvm::cl::desc("FUNCTION"));
 static llvm::cl::list<std::string> argumentTexts(
     "a",
-    llvm::cl::desc("An argument, in their order: a number, or @FILE: "
+    llvm::cl::desc("An argument, in their order: a number, or file:PATH, "
                    "memory, read from a file and written back to it"),
     llvm::cl::value_desc("ARGUMENT"));
 
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(
       argc, argv,
       "Runs a function of dialect kernel operation by operation\n\n"
-      "  sandwich-interpret-kernel dot.mlir dot -a @x.f32 -a @y.f32 -a 100\n\n"
+      "  sandwich-interpret-kernel dot.mlir dot -a file:x.f32 -a file:y.f32 -a 100\n\n"
       "The result is written to standard output, floats in base 16.\n");
   MLIRContext context;
   context.loadDialect<kernel::KernelDialect>();
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
   std::vector<kernel::KernelArgument> arguments;
   for (auto [type, text] : llvm::zip_equal(types, argumentTexts)) {
     StringRef given(text);
-    if (given.consume_front("@")) {
+    if (given.consume_front("file:")) {
       auto buffer = llvm::MemoryBuffer::getFile(given);
       if (!buffer)
         return fail(given + ": " + buffer.getError().message());

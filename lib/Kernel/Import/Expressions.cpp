@@ -662,16 +662,18 @@ FunctionImporter::unaryValue(const clang::UnaryOperator *expression) {
 FunctionImporter::Result
 FunctionImporter::assign(const clang::BinaryOperator *expression) {
   const clang::SourceLocation at = expression->getOperatorLoc();
-  Result to = place(expression->getLHS());
-  if (failed(to))
-    return failure();
   if (expression->getType()->isRecordType()) {
-    if (failed(initialize(*to, expression->getRHS())))
+    Result to = place(expression->getLHS());
+    if (failed(to) || failed(initialize(*to, expression->getRHS())))
       return failure();
     return Value();
   }
+  // As C++17 has it, and C allows: what is assigned is evaluated first.
   Result from = value(expression->getRHS());
   if (failed(from))
+    return failure();
+  Result to = place(expression->getLHS());
+  if (failed(to))
     return failure();
   store(at, *from, *to);
   return from;
@@ -680,11 +682,11 @@ FunctionImporter::assign(const clang::BinaryOperator *expression) {
 FunctionImporter::Result FunctionImporter::assignCombined(
     const clang::CompoundAssignOperator *expression) {
   const clang::SourceLocation at = expression->getOperatorLoc();
-  Result to = place(expression->getLHS());
-  if (failed(to))
-    return failure();
   Result rhs = value(expression->getRHS());
   if (failed(rhs))
+    return failure();
+  Result to = place(expression->getLHS());
+  if (failed(to))
     return failure();
   Value before = load(at, *to);
   FailureOr<Type> wide = before.getType();
