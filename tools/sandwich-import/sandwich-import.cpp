@@ -123,9 +123,13 @@ int main(int argc, char **argv) {
   MLIRContext context;
   // As compilers tell of errors: file:line:column.
   context.getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
-    if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-      llvm::errs() << place.getFilename().getValue() << ":" << place.getLine()
-                   << ":" << place.getColumn() << ": ";
+    if (auto place =
+            diagnostic.getLocation()->findInstanceOf<FileLineColLoc>()) {
+      llvm::errs() << place.getFilename().getValue() << ":";
+      if (place.getLine() > 0)
+        llvm::errs() << place.getLine() << ":" << place.getColumn() << ":";
+      llvm::errs() << " ";
+    }
     llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error
                          ? "error: "
                          : "note: ")

@@ -91,6 +91,8 @@ std::string CppTypes::name(Type type) {
   if (auto vector = dyn_cast<VectorType>(type)) {
     if (isMask(type))
       return "__mmask" + std::to_string(vector.getNumElements());
+    if (bitWidthOf(type) == 64)
+      return "__m64";
     const std::string prefix = "__m" + std::to_string(bitWidthOf(type));
     const Type lane = vector.getElementType();
     return prefix + (lane.isF32()    ? ""

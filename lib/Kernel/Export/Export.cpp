@@ -14,19 +14,32 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::kernel;
 
+/// The first of `rest`, as many as `type` holds, in braces; `rest` is left
+/// without them.
+static std::string tableText(Type type, ArrayRef<Attribute> &rest,
+                             CppTypes &types) {
+  auto array = dyn_cast<ArrayType>(type);
+  if (!array) {
+    Attribute number = rest.front();
+    rest = rest.drop_front();
+    return cppNumber(number, type, types);
+  }
+  std::string text;
+  for (int64_t i = 0; i < array.getSize(); ++i)
+    text += (i > 0 ? ", " : "") + tableText(array.getElement(), rest, types);
+  return "{" + text + "}";
+}
+
 LogicalResult kernel::exportCpp(ModuleOp module, raw_ostream &stream) {
   CppTypes types;
   std::string tables, heads, functions;
   for (Operation &op : *module.getBody()) {
     if (auto global = dyn_cast<GlobalOp>(op)) {
-      std::string numbers;
-      Type element = global.getValue().getElementType();
-      for (Attribute each : global.getValue().getValues<Attribute>())
-        numbers +=
-            (numbers.empty() ? "" : ", ") + cppNumber(each, element, types);
+      auto numbers = llvm::to_vector(global.getValue().getValues<Attribute>());
+      ArrayRef<Attribute> rest = numbers;
       tables += "static const " +
                 types.declare(global.getType(), cppName(global.getSymName())) +
-                " = {" + numbers + "};\n";
+                " = " + tableText(global.getType(), rest, types) + ";\n";
       continue;
     }
     auto function = dyn_cast<FuncOp>(op);

@@ -195,7 +195,9 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
   const std::unique_ptr<clang::ASTUnit> unit =
       clang::tooling::buildASTFromCodeWithArgs(
           code, argumentsFor(options, StringRef(path).ends_with(".c")), path,
-          "sandwich-import", std::make_shared<clang::PCHContainerOperations>(),
+          // Where clang looks for the system's headers from.
+          SANDWICH_CLANG_RESOURCES "/../../../bin/clang",
+          std::make_shared<clang::PCHContainerOperations>(),
           [](const clang::tooling::CommandLineArguments &arguments, StringRef) {
             return arguments;
           },
@@ -265,7 +267,11 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
           !each->isTemplateInstantiation() && !isa<clang::CXXMethodDecl>(each))
         wanted.push_back(each);
   if (wanted.empty()) {
-    emitError(file) << "has no functions with bodies";
+    if (!findings.findings.empty())
+      importer.emitError(findings.findings.front().place)
+          << findings.findings.front().text;
+    else
+      emitError(file) << "has no functions with bodies";
     return {};
   }
   bool allImported = true;

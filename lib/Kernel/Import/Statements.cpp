@@ -353,6 +353,43 @@ static bool isAlways(const clang::Expr *condition,
           condition->EvaluateAsBooleanCondition(holds, ast) && holds);
 }
 
+/// The variable, or whatever else it is, that `pointer` points into.
+static Value rootOf(Value pointer) {
+  while (Operation *op = pointer.getDefiningOp()) {
+    if (!isa<MemberOp, ElementsOp, OffsetOp, CastOp>(op))
+      break;
+    pointer = op->getOperand(0);
+  }
+  return pointer;
+}
+
+/// Whether `loop` can end: it is left, or changes what its condition reads, as
+/// far as that shows.
+static bool mayEnd(Operation *loop, Region &condition) {
+  llvm::SmallPtrSet<Value, 4> read;
+  condition.walk([&](LoadOp load) { read.insert(rootOf(load.getPointer())); });
+  return loop
+      ->walk([&](Operation *op) {
+        const bool leaves = isa<BreakOp, ReturnOp, TrapOp, CallOp>(op);
+        const bool changes =
+            !isa<LoadOp>(op) &&
+            llvm::any_of(op->getOperands(), [&](Value each) {
+              return isa<PointerType>(each.getType()) &&
+                     !isa<MemberOp, ElementsOp, OffsetOp, CastOp>(op) &&
+                     (read.contains(rootOf(each)) ||
+                      !isa_and_nonnull<VariableOp>(
+                          rootOf(each).getDefiningOp()) &&
+                          llvm::any_of(read, [](Value root) {
+                            return !isa_and_nonnull<VariableOp>(
+                                root.getDefiningOp());
+                          }));
+            });
+        return leaves || changes ? WalkResult::interrupt()
+                                 : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult FunctionImporter::importLoop(clang::SourceLocation place,
                                            const clang::Expr *condition,
                                            const clang::Expr *step,
@@ -369,7 +406,9 @@ LogicalResult FunctionImporter::importLoop(clang::SourceLocation place,
                      [&] { return step ? importEffect(step) : success(); })) ||
       failed(importInto(loop.getBody(), [&] { return importStatement(body); })))
     return failure();
-  return success();
+  if (mayEnd(loop, loop.getCondition()))
+    return success();
+  return refuse(place, "loops that nothing in them ends");
 }
 
 LogicalResult FunctionImporter::importFor(const clang::ForStmt *statement) {
@@ -420,7 +459,9 @@ LogicalResult FunctionImporter::importDo(const clang::DoStmt *statement) {
                      [&] { return importStatement(statement->getBody()); })) ||
       failed(importCondition(loop.getCondition(), condition)))
     return failure();
-  return success();
+  if (mayEnd(loop, loop.getCondition()))
+    return success();
+  return refuse(statement->getBeginLoc(), "loops that nothing in them ends");
 }
 
 LogicalResult
@@ -470,5 +511,5 @@ FunctionImporter::importAssembly(const clang::AsmStmt *statement) {
   // Without instructions it only keeps compilers from being clever.
   if (StringRef(assembly->getAsmString()).trim().empty())
     return success();
-  return refuse(statement->getBeginLoc(), "assembly");
+  return refuse(statement->getAsmLoc(), "assembly");
 }

@@ -280,3 +280,87 @@ kernel.func @continue(%c: i1) {
   } do {
   }
 }
+
+// -----
+
+// expected-error @below {{what a pointer points to has more than 2^40 bytes}}
+kernel.func @pointer(%p: !kernel.pointer<!kernel.array<1000000000000 x f32>>) {}
+
+// -----
+
+// kernel.global (C1).
+// expected-error @below {{'kernel.global' op (C1) must be an array of numbers, not 'si8'}}
+kernel.global @number : si8 = dense<0> : tensor<1xsi8>
+
+// -----
+
+// kernel.global (C2).
+// expected-error @below {{'kernel.global' op (C2) must have 3 numbers of 'si8'}}
+kernel.global @few : !kernel.array<3 x si8> = dense<0> : tensor<2xsi8>
+
+// -----
+
+// kernel.global (C2).
+// expected-error @below {{'kernel.global' op (C2) must have 2 numbers of 'si8'}}
+kernel.global @others : !kernel.array<2 x si8> = dense<0> : tensor<2xui8>
+
+// -----
+
+// kernel.address (C1).
+kernel.func @address() {
+  // expected-error @below {{'kernel.address' op (C1) there is no table none}}
+  %x = kernel.address @none : !kernel.pointer<const !kernel.array<2 x si8>>
+}
+
+// -----
+
+// kernel.address (C2).
+kernel.global @table : !kernel.array<2 x si8> = dense<0> : tensor<2xsi8>
+kernel.func @address() {
+  // expected-error @below {{'kernel.address' op (C2) the result must be '!kernel.pointer<const !kernel.array<2 x si8>>'}}
+  %x = kernel.address @table : !kernel.pointer<!kernel.array<2 x si8>>
+}
+
+// -----
+
+// kernel.copy (C1).
+kernel.func @copy(%p: !kernel.pointer<f32>, %q: !kernel.pointer<si32>) {
+  // expected-error @below {{'kernel.copy' op (C1) must be of objects of one type}}
+  kernel.copy %p, %q : !kernel.pointer<f32> to !kernel.pointer<si32>
+}
+
+// -----
+
+// kernel.copy (C1).
+kernel.func @copy(%p: !kernel.pointer<f32>, %q: !kernel.pointer<const f32>) {
+  // expected-error @below {{'kernel.copy' op (C1) must not write to what is const}}
+  kernel.copy %p, %q : !kernel.pointer<f32> to !kernel.pointer<const f32>
+}
+
+// -----
+
+// kernel.math (C1).
+kernel.func @math(%x: f32) {
+  // expected-error @below {{'kernel.math' op (C1) pow has 2 operands}}
+  %y = kernel.math pow %x : f32
+}
+
+// -----
+
+// kernel.for (C2).
+kernel.func @loop(%more: i1) {
+  // expected-error @below {{'kernel.for' op (C2) unroll must not be negative}}
+  kernel.for unroll -1 {
+    kernel.yield %more : i1
+  } step {
+  } do {
+  }
+}
+
+// -----
+
+// kernel.binary (C1): of vectors, too.
+kernel.func @binary(%x: vector<8xf32>) {
+  // expected-error @below {{'kernel.binary' op (C1) is not for 'vector<8xf32>'}}
+  %y = kernel.binary and %x, %x : vector<8xf32>
+}

@@ -130,3 +130,43 @@ kernel.func @all(%b: !kernel.pointer<const !kernel.structure<"block", d: f16, qs
   %sum = kernel.call @sum(%read, %four) : (!kernel.pointer<const f32>, si32) -> f32
   kernel.return
 }
+
+// Tables, unions, copies, and vectors' own operators.
+// CHECK: kernel.global @levels : !kernel.array<2 x !kernel.array<2 x si8>> = dense<[0, 1, 4, 9]> : tensor<4xsi8>
+kernel.global @levels : !kernel.array<2 x !kernel.array<2 x si8>> = dense<[0, 1, 4, 9]> : tensor<4xsi8>
+// CHECK-LABEL: kernel.func @more(
+// CHECK-SAME: !kernel.pointer<!kernel.structure<union "bits", f: f32, i: ui32>>
+kernel.func @more(%u: !kernel.pointer<!kernel.structure<union "bits", f: f32, i: ui32>>, %v: vector<8xf32>, %n: si32) -> vector<8xf32> {
+  // CHECK: kernel.address @levels : <const !kernel.array<2 x !kernel.array<2 x si8>>>
+  %levels = kernel.address @levels : !kernel.pointer<const !kernel.array<2 x !kernel.array<2 x si8>>>
+  %copy = kernel.variable "copy" : !kernel.pointer<!kernel.structure<union "bits", f: f32, i: ui32>>
+  // CHECK: kernel.copy %{{.*}}, %{{.*}} : <!kernel.structure<union "bits", f: f32, i: ui32>> to <!kernel.structure<union "bits", f: f32, i: ui32>>
+  kernel.copy %u, %copy : !kernel.pointer<!kernel.structure<union "bits", f: f32, i: ui32>> to !kernel.pointer<!kernel.structure<union "bits", f: f32, i: ui32>>
+  %f = kernel.member %copy, "f" : !kernel.pointer<!kernel.structure<union "bits", f: f32, i: ui32>> to !kernel.pointer<f32>
+  %x = kernel.load %f : !kernel.pointer<f32>
+  // CHECK: kernel.math exp %{{.*}} : f32
+  %e = kernel.math exp %x : f32
+  // CHECK: kernel.math fma %{{.*}}, %{{.*}}, %{{.*}} : f32
+  %m = kernel.math fma %x, %e, %x : f32
+  kernel.store %m, %f : !kernel.pointer<f32>
+  %i = kernel.variable "i" : !kernel.pointer<si32>
+  kernel.store %n, %i : !kernel.pointer<si32>
+  // CHECK: kernel.for unroll 4 {
+  kernel.for unroll 4 {
+    %at = kernel.load %i : !kernel.pointer<si32>
+    %zero = kernel.constant 0 : si32
+    %more = kernel.compare gt %at, %zero : si32
+    kernel.yield %more : i1
+  } step {
+  } do {
+    // CHECK: kernel.trap
+    kernel.trap
+  }
+  // CHECK: kernel.constant dense<5.000000e-01> : vector<8xf32>
+  %half = kernel.constant dense<0.5> : vector<8xf32>
+  // CHECK: kernel.binary mul %{{.*}}, %{{.*}} : vector<8xf32>
+  %product = kernel.binary mul %v, %half : vector<8xf32>
+  // CHECK: kernel.unary neg %{{.*}} : vector<8xf32>
+  %result = kernel.unary neg %product : vector<8xf32>
+  kernel.return %result : vector<8xf32>
+}

@@ -211,7 +211,11 @@ static LogicalResult verifyObject(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   Type object, bool /*isConst*/) {
-  return verifyObject(emitError, "what a pointer points to", object);
+  if (failed(verifyObject(emitError, "what a pointer points to", object)))
+    return failure();
+  if (!layoutOf(object))
+    return emitError() << "what a pointer points to has more than 2^40 bytes";
+  return success();
 }
 
 Type PointerType::parse(AsmParser &parser) {
