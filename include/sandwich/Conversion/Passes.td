@@ -175,4 +175,36 @@ def TileToLLVM : Pass<"tile-to-llvm", "::mlir::ModuleOp"> {
   ];
 }
 
+def KernelToVector : Pass<"kernel-to-vector", "::mlir::ModuleOp"> {
+  let summary = "Raise hand-written kernels to loops over vectors";
+  let description = [{
+    Replaces every public function of dialect `kernel` by a `func.func` of
+    structured control flow, arithmetic and vectors that any CPU can compute, and
+    what it calls is inlined. Pointers are memrefs of one dimension, of the numbers
+    that they are read as, or of bytes; variables are values, and an intrinsic is
+    what its expression for one lane says of all lanes: additions, shuffles, masked
+    loads, sums of halves.
+
+    ```mlir
+    %x = kernel.intrinsic "_mm512_maskz_loadu_ps"(%k, %p) : (vector<16xi1>, !kernel.pointer<const f32>) -> vector<16xf32>
+    %y = kernel.intrinsic "_mm512_reduce_add_ps"(%x) : (vector<16xf32>) -> f32
+    // becomes
+    %x = vector.maskedload %p[%i], %k, %zero : memref<?xf32>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+    %a = vector.shuffle %x, %x [0, 1, 2, 3, 4, 5, 6, 7] : vector<16xf32>, vector<16xf32>
+    %b = vector.shuffle %x, %x [8, 9, 10, 11, 12, 13, 14, 15] : vector<16xf32>, vector<16xf32>
+    %c = arith.addf %a, %b : vector<8xf32>
+    ```
+
+    A branch that ends early takes what comes behind it into its other side.
+    What is checked by `kernel.trap` is taken for true. A function with anything
+    else that has no such form, as a loop that is left early, stays as it is,
+    with a warning at the place that it stops at.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // SANDWICH_CONVERSION_PASSES_TD
