@@ -135,6 +135,7 @@ private:
   LogicalResult raiseIntrinsic(kernel::IntrinsicOp op);
   LogicalResult raiseCast(kernel::CastOp cast);
   LogicalResult raiseVariable(kernel::VariableOp variable);
+  LogicalResult raiseAddress(kernel::AddressOp address);
   LogicalResult raiseLoad(kernel::LoadOp load);
   LogicalResult raiseStore(kernel::StoreOp store);
   LogicalResult raiseCopy(kernel::CopyOp copy);
@@ -420,6 +421,57 @@ LogicalResult Raiser::raiseVariable(kernel::VariableOp variable) {
       memory);
   Value zero = arith::ConstantIndexOp::create(entry, location, 0);
   set(variable.getPointer(), MemoryPlace{memory, zero});
+  return success();
+}
+
+/// `numbers` as they are in memory.
+static DenseElementsAttr bytesOf(DenseElementsAttr numbers) {
+  Type byte = IntegerType::get(numbers.getContext(), 8);
+  const unsigned bits = numbers.getElementType().getIntOrFloatBitWidth();
+  SmallVector<Attribute> bytes;
+  for (Attribute each : numbers.getValues<Attribute>()) {
+    const APInt value = isa<FloatAttr>(each)
+                            ? cast<FloatAttr>(each).getValue().bitcastToAPInt()
+                            : cast<IntegerAttr>(each).getValue();
+    for (unsigned bit = 0; bit < bits; bit += 8)
+      bytes.push_back(IntegerAttr::get(byte, value.extractBits(8, bit)));
+  }
+  return DenseElementsAttr::get(
+      RankedTensorType::get({static_cast<int64_t>(bytes.size())}, byte), bytes);
+}
+
+LogicalResult Raiser::raiseAddress(kernel::AddressOp address) {
+  Location location = address.getLoc();
+  auto table = SymbolTable::lookupNearestSymbolFrom<kernel::GlobalOp>(
+      address, address.getTableAttr());
+  Type element = lowered(table.getValue().getElementType());
+  llvm::DenseSet<Value> visited;
+  auto numbers = dyn_cast<DenseElementsAttr>(table.getValue());
+  if (!numbers || element.isInteger(1))
+    return refuse(address, "a table of such numbers");
+  numbers = isa<FloatType>(element) ? numbers : numbers.bitcast(element);
+  const bool isBytes = !isReachedAs(address.getResult(), element, visited);
+  if (isBytes) {
+    element = builder.getI8Type();
+    numbers = bytesOf(numbers);
+  }
+  auto type = MemRefType::get({numbers.getNumElements()}, element);
+  auto module = function->getParentOfType<ModuleOp>();
+  const std::string name =
+      table.getSymName().str() + (isBytes ? "_bytes" : "_numbers");
+  if (!module.lookupSymbol(name)) {
+    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+    memref::GlobalOp::create(top, table.getLoc(), name,
+                             top.getStringAttr("private"), type, numbers,
+                             /*constant=*/true,
+                             /*alignment=*/top.getI64IntegerAttr(64));
+  }
+  Value memory = memref::GetGlobalOp::create(builder, location, type, name);
+  memory = memref::CastOp::create(
+      builder, location, MemRefType::get({ShapedType::kDynamic}, element),
+      memory);
+  set(address.getResult(), MemoryPlace{memory, arith::ConstantIndexOp::create(
+                                                   builder, location, 0)});
   return success();
 }
 
@@ -1041,6 +1093,7 @@ LogicalResult Raiser::raiseOperation(Operation *op) {
   Location location = op->getLoc();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](kernel::VariableOp each) { return raiseVariable(each); })
+      .Case([&](kernel::AddressOp each) { return raiseAddress(each); })
       .Case([&](kernel::LoadOp each) { return raiseLoad(each); })
       .Case([&](kernel::StoreOp each) { return raiseStore(each); })
       .Case([&](kernel::CopyOp each) { return raiseCopy(each); })
@@ -1277,16 +1330,17 @@ struct KernelToVector : sandwich::impl::KernelToVectorBase<KernelToVector> {
     }
     for (kernel::FuncOp each : raised)
       each.erase();
-    // What only those called is not needed any more.
+    // What only those used is not needed any more.
     for (bool changed = true; changed;) {
       changed = false;
-      for (auto function :
-           llvm::make_early_inc_range(module.getOps<kernel::FuncOp>()))
-        if (function.isPrivate() &&
-            SymbolTable::symbolKnownUseEmpty(function, module)) {
-          function.erase();
+      for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
+        auto called = dyn_cast<kernel::FuncOp>(op);
+        if (((called && called.isPrivate()) || isa<kernel::GlobalOp>(op)) &&
+            SymbolTable::symbolKnownUseEmpty(&op, module)) {
+          op.erase();
           changed = true;
         }
+      }
     }
     RewritePatternSet patterns(&getContext());
     scf::populateUpliftWhileToForPatterns(patterns);

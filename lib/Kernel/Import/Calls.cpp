@@ -283,6 +283,38 @@ FunctionImporter::copyMemory(const clang::CallExpr *expression) {
   return *to;
 }
 
+FunctionImporter::Result
+FunctionImporter::largerOrSmaller(const clang::CallExpr *expression,
+                                  bool larger) {
+  const clang::SourceLocation at = expression->getBeginLoc();
+  Value numbers[2];
+  for (auto [number, each] :
+       llvm::zip_equal(numbers, expression->arguments())) {
+    Result from = place(each);
+    if (failed(from))
+      return failure();
+    number = load(at, *from);
+  }
+  // The first one where they are equal, or no numbers.
+  const auto [first, second] = numbers;
+  Value less =
+      CompareOp::create(builder, location(at), Comparison::Less,
+                        larger ? first : second, larger ? second : first);
+  auto choice =
+      ConditionalOp::create(builder, location(at), first.getType(), less);
+  for (auto [region, number] : {std::pair(&choice.getThen(), second),
+                                std::pair(&choice.getOtherwise(), first)})
+    if (failed(importInto(*region, [&, number = number] {
+          YieldOp::create(builder, location(at), number);
+          return success();
+        })))
+      return failure();
+  Value variable =
+      makeVariable(at, larger ? "larger" : "smaller", first.getType());
+  store(at, choice.getResult(), variable);
+  return variable;
+}
+
 std::optional<FunctionImporter::Result>
 FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
   const clang::FunctionDecl *callee = expression->getDirectCallee();
@@ -299,6 +331,10 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
   if (callee->isInStdNamespace() &&
       (name == "forward" || name == "move" || name == "as_const"))
     return place(expression->getArg(0));
+  if (callee->isInStdNamespace() && (name == "max" || name == "min") &&
+      expression->getNumArgs() == 2 &&
+      expression->getType()->isArithmeticType())
+    return largerOrSmaller(expression, name == "max");
   if (name == "__builtin_expect" || name == "__builtin_unpredictable" ||
       name == "__builtin_assume_aligned")
     return value(expression->getArg(0));

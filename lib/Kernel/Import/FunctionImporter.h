@@ -109,7 +109,9 @@ private:
   /// What compilers and libraries know; nothing if `name` is none of that.
   std::optional<Result> callKnown(llvm::StringRef name,
                                   const clang::CallExpr *expression);
-  Result copyMemory(const clang::CallExpr *expression);
+    Result copyMemory(const clang::CallExpr *expression);
+  /// Where the larger, or the smaller, of two numbers is.
+  Result largerOrSmaller(const clang::CallExpr *expression, bool larger);
   /// The value of `callee`, a lambda or a function that takes one, whose body
   /// is imported in the place of the call.
   Result inlineCall(const clang::FunctionDecl *callee,
