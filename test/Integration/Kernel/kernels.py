@@ -134,6 +134,16 @@ def interpret(kernel, function, arguments, folder):
         argument.flat = numpy.fromfile(path, argument.dtype)
 
 
+def copy(arguments):
+    return [numpy.copy(each) if isinstance(each, numpy.ndarray) else each
+            for each in arguments]
+
+
+def import_kernel(source, function, features, output):
+    run("sandwich-import", os.path.join(INPUTS, source), "--function", function,
+        "-o", output, *(word for each in features for word in ("-m", each)))
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -143,24 +153,20 @@ def main(folder):
         path = os.path.join(INPUTS, source)
         kernel = os.path.join(folder, source + ".mlir")
         again = os.path.join(folder, source + ".again.cpp")
-        run("sandwich-import", path, "--function", function, "-o", kernel,
-            *(word for each in features for word in ("-m", each)))
+        import_kernel(source, function, features, kernel)
         run("sandwich-import", kernel, "--emit=cpp", "-o", again)
         libraries = []
         if flags.issuperset(features):
             libraries = [compile_library(text, f"{kernel}.{i}.so", features)
                          for i, text in enumerate([path, again])]
         for arguments, written, expected in cases():
-            def fresh():
-                return [numpy.copy(each) if isinstance(each, numpy.ndarray)
-                        else each for each in arguments]
-            interpreted = fresh()
+            interpreted = copy(arguments)
             interpret(kernel, function, interpreted, folder)
             error = numpy.abs(interpreted[written] - expected).max()
             size = max(numpy.abs(expected).max(), 1)
             assert error < 1e-5 * size, f"{function}: {error} of {size}"
             for library in libraries:
-                compiled = fresh()
+                compiled = copy(arguments)
                 call(library, function, compiled)
                 for one, other in zip(interpreted, compiled):
                     assert numpy.array_equal(one, other), f"{function} differs"
@@ -168,4 +174,5 @@ def main(folder):
     print("OK")
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])
