@@ -106,6 +106,8 @@ private:
                         const Lanes &index, const Domain &domain);
   Result evaluateSelect(const Expression &expression, const Domain &domain);
   Result evaluateFold(const Expression &expression, const Domain &domain);
+  /// A number times a power of two, of which `product` is the product.
+  Result evaluateScaled(const Expression &product, const Domain &domain);
   Result convert(Lanes lanes, std::optional<LaneType> type,
                  const Domain &domain);
   Result combine(Kind kind, LaneType type, ArrayRef<Lanes> lanes,
@@ -655,6 +657,51 @@ Lowering::Result Lowering::combine(Kind kind, LaneType type,
   }
 }
 
+/// Whether `expression` is an f32 times a power of two, computed in f64.
+static bool isScaled(const Expression &expression) {
+  if (expression.kind != Kind::Convert || expression.type != LaneType::F32 ||
+      expression.operands.front().kind != Kind::Multiply)
+    return false;
+  const std::vector<Expression> &factors = expression.operands.front().operands;
+  return factors[0].kind == Kind::Convert &&
+         factors[0].operands.front().type == LaneType::F32 &&
+         factors[1].kind == Kind::PowerOfTwo;
+}
+
+Lowering::Result Lowering::evaluateScaled(const Expression &product,
+                                          const Domain &domain) {
+  Result number = evaluate(product.operands[0].operands.front(), domain);
+  // Of an f32 that was widened for nothing.
+  const Expression *power = &product.operands[1].operands.front();
+  if (power->kind == Kind::Convert &&
+      power->operands.front().type == LaneType::F32)
+    power = &power->operands.front();
+  Result exponent = evaluate(*power, domain);
+  if (failed(number) || failed(exponent))
+    return failure();
+  // Half of the exponent, and the rest of it, are exponents of f32 where the
+  // product is one or nearly: no f64 is needed. Only what is subnormal may be
+  // rounded twice.
+  const int64_t size = domain.size();
+  Type integers = typeOf(LaneType::I32, size);
+  const auto integer = [&](int64_t value) {
+    return splat(LaneType::I32, size, value);
+  };
+  Value whole = make<arith::FPToSIOp>(integers, materialize(*exponent, domain));
+  whole = make<arith::MaxSIOp>(whole, integer(-252));
+  whole = make<arith::MinSIOp>(whole, integer(254));
+  Value half = make<arith::ShRSIOp>(whole, integer(1));
+  Value rest = make<arith::SubIOp>(whole, half);
+  Value scaled = materialize(*number, domain);
+  for (Value part : {half, rest}) {
+    Value biased = make<arith::AddIOp>(part, integer(127));
+    Value bits = make<arith::ShLIOp>(biased, integer(23));
+    scaled = make<arith::MulFOp>(
+        scaled, make<arith::BitcastOp>(typeOf(LaneType::F32, size), bits));
+  }
+  return Lanes{.type = LaneType::F32, .known = {}, .value = scaled};
+}
+
 Lowering::Result Lowering::evaluate(const Expression &expression,
                                     const Domain &domain) {
   const auto known = [&](int64_t number) {
@@ -686,6 +733,8 @@ Lowering::Result Lowering::evaluate(const Expression &expression,
   default:
     break;
   }
+  if (isScaled(expression))
+    return evaluateScaled(expression.operands.front(), domain);
   SmallVector<Lanes> lanes;
   for (const Expression &each : expression.operands) {
     Result operand = evaluate(each, domain);

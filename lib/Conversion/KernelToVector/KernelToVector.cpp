@@ -95,11 +95,15 @@ using Datum = std::variant<Value, MemoryPlace, Slot>;
 /// What slots hold.
 using Environment = std::map<Slot, Datum>;
 
+/// Those of the module: while it is raised, others have the same names.
+using Functions = llvm::StringMap<kernel::FuncOp>;
+
 /// Raises one function.
 class Raiser {
 public:
-  Raiser(kernel::FuncOp function, OpBuilder &builder)
-      : function(function), builder(builder) {}
+  Raiser(kernel::FuncOp function, const Functions &functions,
+         OpBuilder &builder)
+      : function(function), functions(functions), builder(builder) {}
 
   /// The function that it becomes, before `function`; an error names what it
   /// stops at.
@@ -142,6 +146,8 @@ private:
   FailureOr<Value> raiseBinary(kernel::BinaryOp op);
   Value raiseMath(kernel::MathOp op);
 
+  /// The argument of the callee that `use`, of a call, is given for.
+  Value calleeArgument(OpOperand &use);
   /// Whether a variable has to be in memory: its address goes elsewhere.
   bool needsMemory(Value pointer);
   /// What memory that `pointer` points to is best made of: the numbers of
@@ -173,13 +179,13 @@ private:
   }
 
   kernel::FuncOp function;
+  const Functions &functions;
   OpBuilder &builder;
   func::FuncOp made;
   Mapping mapping;
   Environment slots;
   /// Of the function that is raised, or inlined, now; null if there is none.
   Type resultType;
-  llvm::DenseSet<Operation *> inlining;
 };
 
 } // namespace
@@ -214,11 +220,9 @@ static Type objectOf(Value pointer) {
   return cast<kernel::PointerType>(pointer.getType()).getObject();
 }
 
-/// The argument of the callee that `use`, of a call, is given for.
-static Value calleeArgument(OpOperand &use) {
+Value Raiser::calleeArgument(OpOperand &use) {
   auto call = cast<kernel::CallOp>(use.getOwner());
-  auto callee = SymbolTable::lookupNearestSymbolFrom<kernel::FuncOp>(
-      call, call.getCalleeAttr());
+  kernel::FuncOp callee = functions.lookup(call.getCallee());
   return callee.getBody().getArgument(use.getOperandNumber());
 }
 
@@ -337,8 +341,7 @@ void Raiser::collectWritten(Operation *root, Mapping &aliases,
     auto call = dyn_cast<kernel::CallOp>(op);
     if (!call)
       return;
-    auto callee = SymbolTable::lookupNearestSymbolFrom<kernel::FuncOp>(
-        call, call.getCalleeAttr());
+    kernel::FuncOp callee = functions.lookup(call.getCallee());
     Mapping inner;
     for (auto [argument, operand] :
          llvm::zip_equal(callee.getBody().getArguments(), call.getOperands()))
@@ -1064,10 +1067,8 @@ LogicalResult Raiser::raiseDo(kernel::DoOp loop) {
 }
 
 LogicalResult Raiser::raiseCall(kernel::CallOp call) {
-  auto callee = SymbolTable::lookupNearestSymbolFrom<kernel::FuncOp>(
-      call, call.getCalleeAttr());
-  if (!inlining.insert(callee).second)
-    return refuse(call, "a function that calls itself");
+  kernel::FuncOp callee = functions.lookup(call.getCallee());
+
   Block &body = callee.getBody().front();
   for (auto [argument, operand] :
        llvm::zip_equal(body.getArguments(), call.getOperands()))
@@ -1078,7 +1079,7 @@ LogicalResult Raiser::raiseCall(kernel::CallOp call) {
   resultType = hasNumber ? lowered(call.getResult().getType()) : Type();
   FailureOr<Ending> ending = raise(body.begin(), body.end(), Within::Function);
   resultType = outer;
-  inlining.erase(callee);
+
   if (failed(ending))
     return failure();
   if (!call.getResult())
@@ -1291,7 +1292,6 @@ FailureOr<func::FuncOp> Raiser::run() {
     else
       set(argument, value);
   }
-  inlining.insert(function);
   resultType = results.empty() ? Type() : results.front();
   Block &body = function.getBody().front();
   FailureOr<Ending> ending = raise(body.begin(), body.end(), Within::Function);
@@ -1312,18 +1312,44 @@ FailureOr<func::FuncOp> Raiser::run() {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// A call by which `function`, or what it calls, comes to one of `callers`
+/// again; null if there is none.
+static kernel::CallOp findRecursion(kernel::FuncOp function,
+                                    const Functions &functions,
+                                    llvm::DenseSet<Operation *> &callers) {
+  kernel::CallOp found;
+  callers.insert(function);
+  function.walk([&](kernel::CallOp call) {
+    kernel::FuncOp callee = functions.lookup(call.getCallee());
+    found = callers.contains(callee)
+                ? call
+                : findRecursion(callee, functions, callers);
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  callers.erase(function);
+  return found;
+}
+
 namespace {
 struct KernelToVector : sandwich::impl::KernelToVectorBase<KernelToVector> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     OpBuilder builder(&getContext());
+    Functions functions;
+    for (auto function : module.getOps<kernel::FuncOp>())
+      functions[function.getSymName()] = function;
     SmallVector<kernel::FuncOp> raised;
     for (auto function :
          llvm::make_early_inc_range(module.getOps<kernel::FuncOp>())) {
       if (SymbolTable::getSymbolVisibility(function) !=
           SymbolTable::Visibility::Public)
         continue;
-      FailureOr<func::FuncOp> made = Raiser(function, builder).run();
+      llvm::DenseSet<Operation *> callers;
+      if (kernel::CallOp call = findRecursion(function, functions, callers)) {
+        call.emitWarning("is not raised: a function that calls itself");
+        continue;
+      }
+      FailureOr<func::FuncOp> made = Raiser(function, functions, builder).run();
       if (failed(made))
         continue;
       raised.push_back(function);
