@@ -3,7 +3,8 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random kernels in C++, compiled, imported and interpreted, imported, written
-as C++ and compiled again: all three must leave the same bytes.
+as C++ and compiled again, and, those that can be, raised to loops over vectors
+and compiled: all must leave the same bytes.
 
     random_programs.py FOLDER [SEED [COUNT]]
 
@@ -14,6 +15,7 @@ intrinsics. Prints OK, or the seed and the function that differs.
 import ctypes
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -394,6 +396,26 @@ def compile_library(source, library):
     return ctypes.CDLL(library)
 
 
+def raise_kernels(folder):
+    """The library of those that are raised completely, and their names."""
+    path = lambda name: os.path.join(folder, name)
+    run("sandwich-opt", path("kernel.mlir"), "--kernel-to-vector",
+        "--canonicalize", "--cse", "-o", path("raised.mlir"))
+    with open(path("raised.mlir"), encoding="utf-8") as file:
+        names = set(re.findall(r"^  func\.func @(\w+)", file.read(), re.M))
+    # What stays is left out.
+    run("sandwich-import", path("original.cpp"), "-m", "avx2", "-m", "fma",
+        "-m", "f16c", *(f"--function={each}" for each in sorted(names)), "-o",
+        path("some.mlir"))
+    run("sandwich-opt", path("some.mlir"), "--kernel-to-vector",
+        "--canonicalize", "--cse", "--loops-to-llvm", "-o", path("llvm.mlir"))
+    run("mlir-translate", "--mlir-to-llvmir", path("llvm.mlir"), "-o",
+        path("raised.ll"))
+    run("clang-22", "-O1", "-w", "-shared", "-fPIC", "-march=x86-64-v3",
+        path("raised.ll"), "-lm", "-o", path("raised.so"))
+    return ctypes.CDLL(path("raised.so")), names
+
+
 def same(left, right):
     """Whether bytes are the same, but for the bits of what is no number. Any
     four bytes that are none as f32, and eight as f64, are taken for such."""
@@ -428,6 +450,7 @@ def main(folder, seed="1", count="40"):
         path("again.cpp"))
     original = compile_library(path("original.cpp"), path("original.so"))
     again = compile_library(path("again.cpp"), path("again.so"))
+    raised, names = raise_kernels(folder)
     for i in range(len(texts)):
         results = []
         for library in original, again:
@@ -440,12 +463,19 @@ def main(folder, seed="1", count="40"):
             "file:" + path("memory"))
         with open(path("memory"), "rb") as file:
             results.append(file.read())
-        for what, result in zip(("written again", "interpreted"), results[1:]):
+        if f"f{i}" in names:
+            memory = ctypes.create_string_buffer(fresh_memory(i), SIZE)
+            pointer = ctypes.cast(memory, ctypes.c_void_p)
+            raised[f"f{i}"](pointer, pointer, ctypes.c_int64(0),
+                            ctypes.c_int64(SIZE), ctypes.c_int64(1))
+            results.append(memory.raw)
+        for what, result in zip(("written again", "interpreted", "raised"),
+                                results[1:]):
             if not same(results[0], result):
                 differs = [j for j in range(SIZE) if results[0][j] != result[j]]
                 raise SystemExit(f"seed {seed}: f{i} differs {what}, from byte "
                                  f"{differs[0]}")
-    print("OK")
+    print(f"OK, {len(names)} of {len(texts)} raised")
 
 
 if __name__ == "__main__":
