@@ -25,10 +25,10 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <map>
@@ -1312,6 +1312,67 @@ FailureOr<func::FuncOp> Raiser::run() {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Makes `loop` one that counts, if it is one. Upstream's rewrite takes the
+/// index behind the loop for that of the last turn, so that is computed here.
+static void countLoop(IRRewriter &rewriter, scf::WhileOp loop) {
+  auto condition = cast<scf::ConditionOp>(loop.getBefore().front().back());
+  auto compare = condition.getCondition().getDefiningOp<arith::CmpIOp>();
+  if (!compare || condition.getArgs() != loop.getBeforeArguments() ||
+      (compare.getPredicate() != arith::CmpIPredicate::slt &&
+       compare.getPredicate() != arith::CmpIPredicate::ult))
+    return;
+  auto index = dyn_cast<BlockArgument>(compare.getLhs());
+  if (!index || index.getOwner() != loop.getBeforeBody())
+    return;
+  const unsigned number = index.getArgNumber();
+  auto next =
+      loop.getYieldOp().getOperand(number).getDefiningOp<arith::AddIOp>();
+  IntegerAttr step;
+  if (!next || next.getLhs() != loop.getAfterArguments()[number] ||
+      !matchPattern(next.getRhs(), m_Constant(&step)) ||
+      !step.getValue().isStrictlyPositive())
+    return;
+  // A known end may stand in the loop.
+  if (Operation *op = compare.getRhs().getDefiningOp();
+      op && loop->isProperAncestor(op)) {
+    if (!isa<arith::ConstantOp>(op))
+      return;
+    op->moveBefore(loop);
+  }
+  OpResult last = cast<OpResult>(loop.getResult(number));
+  const bool isUsed = !last.use_empty();
+  Value first = loop.getInits()[number], end = compare.getRhs();
+  // As many whole steps as lead from the first one to the end or beyond.
+  const auto computeLast = [&](Location location) -> Value {
+    Type type = first.getType();
+    Value by = arith::ConstantOp::create(rewriter, location, step);
+    Value one = arith::ConstantOp::create(rewriter, location,
+                                          rewriter.getIntegerAttr(type, 1));
+    Value runs = arith::CmpIOp::create(rewriter, location,
+                                       compare.getPredicate(), first, end);
+    Value span = arith::SubIOp::create(rewriter, location, end, first);
+    Value turns = arith::SubIOp::create(rewriter, location, span, one);
+    turns = arith::DivUIOp::create(rewriter, location, turns, by);
+    turns = arith::AddIOp::create(rewriter, location, turns, one);
+    Value all = arith::MulIOp::create(rewriter, location, turns, by);
+    all = arith::AddIOp::create(rewriter, location, first, all);
+    return arith::SelectOp::create(rewriter, location, runs, all, first);
+  };
+  if (isUsed && !isa<IntegerType>(first.getType()))
+    return;
+  Location location = loop.getLoc();
+  rewriter.setInsertionPoint(loop);
+  Value correct = isUsed ? computeLast(location) : Value();
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : last.getUses())
+    uses.push_back(&use);
+  FailureOr<scf::ForOp> counted = scf::upliftWhileToForLoop(rewriter, loop);
+  if (failed(counted) || !isUsed)
+    return;
+  for (OpOperand *use : uses)
+    use->set(correct);
+}
+
 /// A call by which `function`, or what it calls, comes to one of `callers`
 /// again; null if there is none.
 static kernel::CallOp findRecursion(kernel::FuncOp function,
@@ -1368,12 +1429,12 @@ struct KernelToVector : sandwich::impl::KernelToVectorBase<KernelToVector> {
         }
       }
     }
-    RewritePatternSet patterns(&getContext());
-    scf::populateUpliftWhileToForPatterns(patterns);
-    const FrozenRewritePatternSet frozen(std::move(patterns));
+    SmallVector<scf::WhileOp> loops;
     for (auto function : module.getOps<func::FuncOp>())
-      if (failed(applyPatternsGreedily(function, frozen)))
-        return signalPassFailure();
+      function.walk([&](scf::WhileOp loop) { loops.push_back(loop); });
+    IRRewriter rewriter(&getContext());
+    for (scf::WhileOp loop : loops)
+      countLoop(rewriter, loop);
   }
 };
 } // namespace

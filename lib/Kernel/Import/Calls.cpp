@@ -27,8 +27,8 @@ static std::optional<Function> mathNamed(StringRef name) {
 
 /// Whether `function` is of C's library or of namespace std.
 static bool isOfLibrary(const clang::FunctionDecl *function) {
-  return function->isExternC() || function->isInStdNamespace() ||
-         function->getBuiltinID() != 0;
+  return (function->isExternC() && !function->getDefinition()) ||
+         function->isInStdNamespace() || function->getBuiltinID() != 0;
 }
 
 /// Calls that change nothing that a kernel computes.
@@ -47,14 +47,20 @@ FunctionImporter::call(const clang::CallExpr *expression, Value result) {
   if (const auto *method = dyn_cast<clang::CXXMethodDecl>(callee)) {
     if (method->getParent()->isLambda()) {
       SmallVector<const clang::Expr *> arguments(expression->arguments());
-      return inlineCall(method, ArrayRef(arguments).drop_front(), result, at);
+      if (isa<clang::CXXOperatorCallExpr>(expression))
+        arguments.erase(arguments.begin());
+      return inlineCall(method, arguments, Value(), result, at);
     }
     if ((method->isCopyAssignmentOperator() ||
          method->isMoveAssignmentOperator()) &&
         method->isTrivial()) {
-      Result to = place(expression->getArg(0));
-      if (failed(to) || failed(initialize(*to, expression->getArg(1))))
+      Result from = objectPlace(expression->getArg(1));
+      if (failed(from))
         return failure();
+      Result to = place(expression->getArg(0));
+      if (failed(to))
+        return failure();
+      CopyOp::create(builder, location(at), *from, *to);
       return to;
     }
   }
@@ -72,24 +78,29 @@ FunctionImporter::call(const clang::CallExpr *expression, Value result) {
     return failure();
   }
   SmallVector<const clang::Expr *> arguments(expression->arguments());
-  Value object;
+  const clang::Expr *object = nullptr;
   if (const auto *method = dyn_cast<clang::CXXMethodDecl>(callee);
       method && method->isInstance()) {
-    const clang::Expr *of = nullptr;
     if (const auto *member = dyn_cast<clang::CXXMemberCallExpr>(expression)) {
-      of = member->getImplicitObjectArgument();
+      object = member->getImplicitObjectArgument();
     } else {
-      of = arguments.front();
+      object = arguments.front();
       arguments.erase(arguments.begin());
     }
-    if (!method->getParent()->isEmpty()) {
-      Result given = of->getType()->isPointerType() ? value(of) : place(of);
-      if (failed(given))
-        return failure();
-      object = *given;
-    }
+    if (method->getParent()->isEmpty())
+      object = nullptr;
   }
-  return callFunction(callee, arguments, object, result, at);
+  // As C++17 has it: what is assigned is evaluated before what it is assigned
+  // to.
+  const auto *operation = dyn_cast<clang::CXXOperatorCallExpr>(expression);
+  const bool isAssignment = operation && operation->isAssignmentOp();
+  const auto evaluateObject = [&]() -> Result {
+    if (!object)
+      return Value();
+    return object->getType()->isPointerType() ? value(object) : place(object);
+  };
+  return callFunction(callee, arguments, evaluateObject, isAssignment, result,
+                      at);
 }
 
 FunctionImporter::Result
@@ -109,7 +120,8 @@ FunctionImporter::argument(const clang::Expr *expression) {
 
 FunctionImporter::Result FunctionImporter::callFunction(
     const clang::FunctionDecl *callee, ArrayRef<const clang::Expr *> arguments,
-    Value object, Value result, clang::SourceLocation at) {
+    llvm::function_ref<Result()> evaluateObject, bool objectLast, Value result,
+    clang::SourceLocation at) {
   if (!callee->getDefinition())
     return refuse(at, llvm::Twine("calls of '") + callee->getNameAsString() +
                           "', which has no body here");
@@ -117,8 +129,12 @@ FunctionImporter::Result FunctionImporter::callFunction(
         const auto *record =
             each->getType().getNonReferenceType()->getAsCXXRecordDecl();
         return record && record->isLambda();
-      }))
-    return inlineCall(callee->getDefinition(), arguments, result, at);
+      })) {
+    Result object = evaluateObject();
+    return failed(object) ? object
+                          : inlineCall(callee->getDefinition(), arguments,
+                                       *object, result, at);
+  }
   FailureOr<FuncOp> function = module.importFunction(callee);
   if (failed(function)) {
     mlir::emitRemark(module.location(at))
@@ -135,16 +151,32 @@ FunctionImporter::Result FunctionImporter::callFunction(
     }
     operands.push_back(result);
   }
-  if (object)
-    operands.push_back(object);
+  const size_t first = operands.size();
+  const auto addObject = [&]() -> LogicalResult {
+    Result object = evaluateObject();
+    if (failed(object))
+      return failure();
+    if (*object)
+      operands.insert(operands.begin() + static_cast<ptrdiff_t>(first),
+                      *object);
+    return success();
+  };
+  if (!objectLast && failed(addObject()))
+    return failure();
   for (const clang::Expr *each : arguments) {
-    if (isWithoutObject(each->getType()))
+    if (isWithoutObject(each->getType())) {
+      if (each->HasSideEffects(module.ast))
+        return refuse(each->getBeginLoc(),
+                      "effects of arguments that have no members");
       continue;
+    }
     Result given = argument(each);
     if (failed(given))
       return failure();
     operands.push_back(*given);
   }
+  if (objectLast && failed(addObject()))
+    return failure();
   const ArrayRef<Type> types = function->getArgumentTypes();
   if (types.size() != operands.size())
     return refuse(at, "calls of this kind");
@@ -283,36 +315,38 @@ FunctionImporter::copyMemory(const clang::CallExpr *expression) {
   return *to;
 }
 
-FunctionImporter::Result
-FunctionImporter::largerOrSmaller(const clang::CallExpr *expression,
-                                  bool larger) {
+std::optional<FunctionImporter::Result>
+FunctionImporter::largerOrSmaller(const clang::CallExpr *expression) {
+  const clang::FunctionDecl *callee = expression->getDirectCallee();
+  if (!callee || !callee->getIdentifier() || !callee->isInStdNamespace() ||
+      expression->getNumArgs() != 2 ||
+      !expression->getType()->isArithmeticType() ||
+      !expression->getArg(1)->getType()->isArithmeticType())
+    return std::nullopt;
+  const bool larger = callee->getName() == "max";
+  if (!larger && callee->getName() != "min")
+    return std::nullopt;
   const clang::SourceLocation at = expression->getBeginLoc();
-  Value numbers[2];
-  for (auto [number, each] :
-       llvm::zip_equal(numbers, expression->arguments())) {
-    Result from = place(each);
-    if (failed(from))
-      return failure();
-    number = load(at, *from);
-  }
+  Result first = place(expression->getArg(0));
+  Result second = place(expression->getArg(1));
+  if (failed(first) || failed(second))
+    return Result(failure());
+  *first = load(at, *first);
+  *second = load(at, *second);
   // The first one where they are equal, or no numbers.
-  const auto [first, second] = numbers;
   Value less =
       CompareOp::create(builder, location(at), Comparison::Less,
-                        larger ? first : second, larger ? second : first);
+                        larger ? *first : *second, larger ? *second : *first);
   auto choice =
-      ConditionalOp::create(builder, location(at), first.getType(), less);
-  for (auto [region, number] : {std::pair(&choice.getThen(), second),
-                                std::pair(&choice.getOtherwise(), first)})
+      ConditionalOp::create(builder, location(at), (*first).getType(), less);
+  for (auto [region, number] : {std::pair(&choice.getThen(), *second),
+                                std::pair(&choice.getOtherwise(), *first)})
     if (failed(importInto(*region, [&, number = number] {
           YieldOp::create(builder, location(at), number);
           return success();
         })))
-      return failure();
-  Value variable =
-      makeVariable(at, larger ? "larger" : "smaller", first.getType());
-  store(at, choice.getResult(), variable);
-  return variable;
+      return Result(failure());
+  return Result(Value(choice.getResult()));
 }
 
 std::optional<FunctionImporter::Result>
@@ -331,10 +365,6 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
   if (callee->isInStdNamespace() &&
       (name == "forward" || name == "move" || name == "as_const"))
     return place(expression->getArg(0));
-  if (callee->isInStdNamespace() && (name == "max" || name == "min") &&
-      expression->getNumArgs() == 2 &&
-      expression->getType()->isArithmeticType())
-    return largerOrSmaller(expression, name == "max");
   if (name == "__builtin_expect" || name == "__builtin_unpredictable" ||
       name == "__builtin_assume_aligned")
     return value(expression->getArg(0));
@@ -345,58 +375,118 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
         function && expression->getType()->isRealFloatingType())
       return callMath(*function, expression);
     // Infinity, and what else compilers know.
-    if (callee->getBuiltinID() != 0 || callee->isConstexpr())
+    if (expression->isPRValue() &&
+        (callee->getBuiltinID() != 0 || callee->isConstexpr()))
       if (std::optional<Result> number = constantValue(expression))
         return number;
   }
   return std::nullopt;
 }
 
-FunctionImporter::Result
-FunctionImporter::inlineCall(const clang::FunctionDecl *callee,
-                             ArrayRef<const clang::Expr *> arguments,
-                             Value result, clang::SourceLocation at) {
+/// Why lambdas of `record` cannot be inlined; empty if they can. What is copied
+/// must be known where the lambda is made, which has a name of its own.
+static std::string whyNotInlined(const clang::CXXRecordDecl *record,
+                                 bool hasName) {
+  const clang::CXXMethodDecl *call = record->getLambdaCallOperator();
+  for (const clang::LambdaCapture &each : record->captures()) {
+    if (each.getCaptureKind() == clang::LCK_StarThis)
+      return "lambdas that copy their object";
+    if (each.getCaptureKind() != clang::LCK_ByCopy)
+      continue;
+    if (!each.capturesVariable() || each.isPackExpansion())
+      return "lambdas that copy other than variables";
+    const clang::ValueDecl *variable = each.getCapturedVar();
+    if (const auto *made = dyn_cast<clang::VarDecl>(variable);
+        made && made->isInitCapture())
+      return "lambdas with variables of their own";
+    if (call && !call->isConst())
+      return "lambdas that change their copies";
+    if (!hasName && !variable->getType().isConstQualified())
+      return "lambdas without a name that copy what may change";
+  }
+  return "";
+}
+
+LogicalResult FunctionImporter::checkLambda(const clang::Expr *lambda,
+                                            bool hasName) {
+  const auto *record =
+      lambda->getType().getNonReferenceType()->getAsCXXRecordDecl();
+  if (!record || !record->isLambda())
+    return success();
+  const bool isHere =
+      isa<clang::LambdaExpr>(lambda->IgnoreUnlessSpelledInSource());
+  const std::string reason = whyNotInlined(record, hasName || !isHere);
+  return reason.empty() ? success() : refuse(lambda->getBeginLoc(), reason);
+}
+
+FunctionImporter::Result FunctionImporter::inlineCall(
+    const clang::FunctionDecl *callee, ArrayRef<const clang::Expr *> arguments,
+    Value object, Value result, clang::SourceLocation at) {
+  // Beyond that nobody wrote it.
+  constexpr int64_t mostInlined = 4096;
   const auto *body = dyn_cast_or_null<clang::CompoundStmt>(callee->getBody());
-  if (!body || callee->getNumParams() != arguments.size())
-    return refuse(at, "such calls of lambdas");
-  if (!inlining.insert(callee).second)
-    return refuse(at, "lambdas that call themselves");
+  if (!body || callee->getNumParams() != arguments.size() ||
+      isa<clang::CXXConstructorDecl>(callee))
+    return refuse(at, "such calls of lambdas, or with them");
+  if (callee->getReturnType()->isReferenceType())
+    return refuse(at, "lambdas, or functions that take some, that return "
+                      "references");
+  if (++inlinedCalls > mostInlined)
+    return refuse(at, "so many calls of lambdas");
+  SmallVector<std::pair<const clang::ParmVarDecl *, Value>> passed;
   for (auto [parameter, given] :
        llvm::zip_equal(callee->parameters(), arguments)) {
     const clang::QualType type = parameter->getType();
-    if (isWithoutObject(type))
+    if (isWithoutObject(type)) {
+      if (failed(checkLambda(given, /*hasName=*/false)))
+        return failure();
       continue;
+    }
     if (type->isReferenceType() || type->isRecordType()) {
       Result referred = argument(given);
       if (failed(referred))
         return failure();
-      places[parameter] = *referred;
+      passed.emplace_back(parameter, *referred);
       continue;
     }
-    Result passed = value(given);
-    if (failed(passed))
+    Result number = value(given);
+    if (failed(number))
       return failure();
     Value variable =
-        makeVariable(at, parameter->getName(), (*passed).getType());
-    store(at, *passed, variable);
-    places[parameter] = variable;
+        makeVariable(at, parameter->getName(), (*number).getType());
+    store(at, *number, variable);
+    passed.emplace_back(parameter, variable);
   }
+  if (!inlining.insert(callee).second)
+    return refuse(at, "lambdas that call themselves");
+  for (auto [parameter, place] : passed)
+    places[parameter] = place;
   // Copies stand for what was copied, while the lambda runs.
   SmallVector<std::pair<const clang::ValueDecl *, Value>> outer;
-  if (const auto *method = dyn_cast<clang::CXXMethodDecl>(callee))
+  const auto *method = dyn_cast<clang::CXXMethodDecl>(callee);
+  const bool isLambda = method && method->getParent()->isLambda();
+  if (isLambda)
     for (auto [variable, copy] : captures.lookup(method->getParent())) {
-      outer.emplace_back(variable, places[variable]);
+      outer.emplace_back(variable, places.lookup(variable));
       places[variable] = copy;
     }
+  // A lambda's object is that of the function it is in.
+  Value outerSelf = self;
+  if (!isLambda)
+    self = object;
   std::optional<Inlined> around = std::exchange(
       inlined,
       Inlined{body->body_empty() ? nullptr : body->body_back(), result, {}});
   const LogicalResult imported = importCompound(body);
   Value given = inlined->value;
   inlined = around;
+  self = outerSelf;
   inlining.erase(callee);
-  for (auto [variable, pointer] : outer)
-    places[variable] = pointer;
+  for (auto [variable, pointer] : llvm::reverse(outer))
+    if (pointer)
+      places[variable] = pointer;
+    else
+      places.erase(variable);
   if (failed(imported))
     return failure();
   return given;

@@ -181,6 +181,20 @@ FunctionImporter::combine(clang::SourceLocation place,
 //===----------------------------------------------------------------------===//
 
 FunctionImporter::Result
+FunctionImporter::memberPlace(Value structure, const clang::FieldDecl *member,
+                              clang::SourceLocation at) {
+  const auto pointer = cast<PointerType>(structure.getType());
+  const auto type = dyn_cast<StructureType>(pointer.getObject());
+  Type object = type ? type.getMember(kernel::nameOf(member)) : Type();
+  if (!object)
+    return refuse(at, "members of such objects");
+  return Value(MemberOp::create(
+      builder, location(at),
+      PointerType::get(builder.getContext(), object, pointer.getIsConst()),
+      structure, kernel::nameOf(member)));
+}
+
+FunctionImporter::Result
 FunctionImporter::variablePlace(const clang::ValueDecl *variable,
                                 const clang::Expr *expression) {
   if (auto found = places.find(variable); found != places.end())
@@ -200,10 +214,14 @@ FunctionImporter::variablePlace(const clang::ValueDecl *variable,
     if (auto number = constantValue(expression, table->getName())) {
       if (failed(*number))
         return failure();
-      Value variable =
-          makeVariable(place, table->getName(), (**number).getType());
-      store(place, **number, variable);
-      return variable;
+      // For as long as the function runs.
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(&op.getBody().front());
+      Value known = builder.clone(*(**number).getDefiningOp())->getResult(0);
+      Value copy = makeVariable(place, table->getName(), known.getType());
+      store(place, known, copy);
+      places[variable] = copy;
+      return copy;
     }
   }
   return refuse(place, llvm::Twine("uses of '") + variable->getNameAsString() +
@@ -247,15 +265,7 @@ FunctionImporter::place(const clang::Expr *expression) {
         member->isArrow() ? value(member->getBase()) : place(member->getBase());
     if (failed(base))
       return failure();
-    const auto structure = cast<PointerType>((*base).getType());
-    const auto type = dyn_cast<StructureType>(structure.getObject());
-    Type object = type ? type.getMember(kernel::nameOf(field)) : Type();
-    if (!object)
-      return refuse(at, "members of such objects");
-    return Value(MemberOp::create(
-        builder, location(member->getMemberLoc()),
-        PointerType::get(builder.getContext(), object, structure.getIsConst()),
-        *base, kernel::nameOf(field)));
+    return memberPlace(*base, field, member->getMemberLoc());
   }
   if (const auto *unary = dyn_cast<clang::UnaryOperator>(expression)) {
     switch (unary->getOpcode()) {
@@ -265,10 +275,8 @@ FunctionImporter::place(const clang::Expr *expression) {
       return place(unary->getSubExpr());
     case clang::UO_PreInc:
     case clang::UO_PreDec: {
-      Result to = place(unary->getSubExpr());
-      if (failed(to) || failed(count(unary)))
-        return failure();
-      return to;
+      Value to;
+      return failed(count(unary, &to)) ? Result(failure()) : Result(to);
     }
     default:
       break;
@@ -297,9 +305,12 @@ FunctionImporter::place(const clang::Expr *expression) {
       return place(binary->getRHS());
     }
     if (binary->isAssignmentOp()) {
-      if (failed(importEffect(binary)))
+      const auto *combined = dyn_cast<clang::CompoundAssignOperator>(binary);
+      Value to;
+      if (failed(combined ? assignCombined(combined, &to)
+                          : assign(binary, &to)))
         return failure();
-      return place(binary->getLHS());
+      return to;
     }
   }
   if (isa<clang::CXXThisExpr>(expression))
@@ -416,13 +427,20 @@ FunctionImporter::truth(const clang::Expr *expression) {
                                  *number, *zero));
 }
 
+std::optional<bool> FunctionImporter::knownTruth(const clang::Expr *condition) {
+  bool holds = false;
+  if (condition->isValueDependent() || condition->HasSideEffects(module.ast) ||
+      !condition->EvaluateAsBooleanCondition(holds, module.ast))
+    return std::nullopt;
+  return holds;
+}
+
 FunctionImporter::Result FunctionImporter::conditional(
     const clang::ConditionalOperator *choice, Type type,
     llvm::function_ref<Result(const clang::Expr *)> evaluate) {
   const clang::Expr *condition = choice->getCond();
-  bool holds = false;
-  if (condition->EvaluateAsBooleanCondition(holds, module.ast))
-    return evaluate(holds ? choice->getTrueExpr() : choice->getFalseExpr());
+  if (const std::optional<bool> holds = knownTruth(condition))
+    return evaluate(*holds ? choice->getTrueExpr() : choice->getFalseExpr());
   Result decided = truth(condition);
   if (failed(decided))
     return failure();
@@ -435,6 +453,8 @@ FunctionImporter::Result FunctionImporter::conditional(
           Result given = evaluate(side);
           if (failed(given))
             return failure();
+          if (!*given)
+            return refuse(side->getBeginLoc(), "choices without a value");
           YieldOp::create(builder, location(side->getBeginLoc()),
                           convert(side->getBeginLoc(), *given, type));
           return success();
@@ -529,6 +549,9 @@ FunctionImporter::castValue(const clang::CastExpr *cast) {
       Result from = place(of);
       return failed(from) ? from : Result(load(of->getBeginLoc(), *from));
     };
+    if (const auto *call = dyn_cast<clang::CallExpr>(inner->IgnoreParens()))
+      if (std::optional<Result> chosen = largerOrSmaller(call))
+        return *chosen;
     const auto *choice =
         dyn_cast<clang::ConditionalOperator>(inner->IgnoreParens());
     return choice ? conditional(choice, *type, read) : read(inner);
@@ -565,6 +588,8 @@ FunctionImporter::castValue(const clang::CastExpr *cast) {
     return refuse(at, "pointers that become integers");
   case clang::CK_NoOp:
   case clang::CK_BitCast:
+  case clang::CK_DerivedToBase:
+  case clang::CK_UncheckedDerivedToBase:
   case clang::CK_IntegralCast:
   case clang::CK_BooleanToSignedIntegral:
   case clang::CK_FloatingCast:
@@ -581,12 +606,8 @@ FunctionImporter::castValue(const clang::CastExpr *cast) {
   case clang::CK_ConstructorConversion:
   case clang::CK_UserDefinedConversion:
     return value(inner);
-  case clang::CK_VectorSplat: {
-    Result number = value(inner);
-    if (failed(number))
-      return failure();
+  case clang::CK_VectorSplat:
     return refuse(at, "numbers that become vectors by themselves");
-  }
   case clang::CK_ToVoid:
     if (failed(importEffect(inner)))
       return failure();
@@ -598,13 +619,18 @@ FunctionImporter::castValue(const clang::CastExpr *cast) {
 }
 
 FunctionImporter::Result
-FunctionImporter::count(const clang::UnaryOperator *expression) {
+FunctionImporter::count(const clang::UnaryOperator *expression,
+                        Value *counted) {
   const clang::SourceLocation at = expression->getOperatorLoc();
   Result to = place(expression->getSubExpr());
   if (failed(to))
     return failure();
+  if (counted)
+    *counted = *to;
   Value before = load(at, *to);
   Type type = before.getType();
+  if (type.isInteger(1))
+    return refuse(at, "truths that are counted");
   Result one = constant(
       at,
       isa<PointerType>(type) ? Type(builder.getIntegerType(32, true)) : type,
@@ -660,27 +686,50 @@ FunctionImporter::unaryValue(const clang::UnaryOperator *expression) {
 }
 
 FunctionImporter::Result
-FunctionImporter::assign(const clang::BinaryOperator *expression) {
+FunctionImporter::assign(const clang::BinaryOperator *expression,
+                         Value *assigned) {
   const clang::SourceLocation at = expression->getOperatorLoc();
-  if (expression->getType()->isRecordType()) {
-    Result to = place(expression->getLHS());
-    if (failed(to) || failed(initialize(*to, expression->getRHS())))
-      return failure();
-    return Value();
-  }
-  // As C++17 has it, and C allows: what is assigned is evaluated first.
-  Result from = value(expression->getRHS());
+  const clang::Expr *rhs = expression->getRHS();
+  // As C++17 has it, and C allows: what is assigned is evaluated first, and a
+  // structure is complete before it is.
+  Result from =
+      expression->getType()->isRecordType() ? objectPlace(rhs) : value(rhs);
   if (failed(from))
     return failure();
   Result to = place(expression->getLHS());
   if (failed(to))
     return failure();
-  store(at, *from, *to);
-  return from;
+  if (assigned)
+    *assigned = *to;
+  if (expression->getType()->isRecordType()) {
+    CopyOp::create(builder, location(at), *from, *to);
+    return Value();
+  }
+  Value converted =
+      convert(at, *from, mlir::cast<PointerType>((*to).getType()).getObject());
+  store(at, converted, *to);
+  return converted;
+}
+
+FunctionImporter::Result
+FunctionImporter::objectPlace(const clang::Expr *expression) {
+  const clang::Expr *plain = expression->IgnoreParens();
+  if (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(plain);
+      cast && cast->getCastKind() == clang::CK_LValueToRValue)
+    plain = cast->getSubExpr();
+  if (plain->isGLValue() && !isa<clang::MaterializeTemporaryExpr>(plain))
+    return place(plain);
+  FailureOr<Type> type = typeOf(expression);
+  if (failed(type))
+    return failure();
+  Value variable = makeVariable(expression->getBeginLoc(), "temporary", *type);
+  if (failed(initialize(variable, expression)))
+    return failure();
+  return variable;
 }
 
 FunctionImporter::Result FunctionImporter::assignCombined(
-    const clang::CompoundAssignOperator *expression) {
+    const clang::CompoundAssignOperator *expression, Value *assigned) {
   const clang::SourceLocation at = expression->getOperatorLoc();
   Result rhs = value(expression->getRHS());
   if (failed(rhs))
@@ -688,6 +737,8 @@ FunctionImporter::Result FunctionImporter::assignCombined(
   Result to = place(expression->getLHS());
   if (failed(to))
     return failure();
+  if (assigned)
+    *assigned = *to;
   Value before = load(at, *to);
   FailureOr<Type> wide = before.getType();
   if (!isa<PointerType>(before.getType())) {
@@ -735,6 +786,11 @@ FunctionImporter::binaryValue(const clang::BinaryOperator *expression) {
   return combine(at, expression->getOpcode(), *lhs, *rhs);
 }
 
+static bool hasReturn(const clang::Stmt *statement) {
+  return statement && (isa<clang::ReturnStmt>(statement) ||
+                       llvm::any_of(statement->children(), hasReturn));
+}
+
 FunctionImporter::Result
 FunctionImporter::value(const clang::Expr *expression) {
   expression = expression->IgnoreParens();
@@ -754,9 +810,7 @@ FunctionImporter::value(const clang::Expr *expression) {
                  });
   }
   if (const auto *call = dyn_cast<clang::CallExpr>(expression)) {
-    Result given = this->call(call);
-    // What is referred to is not its value.
-    return given;
+    return this->call(call);
   }
   if (const auto *cleaned = dyn_cast<clang::ExprWithCleanups>(expression))
     return value(cleaned->getSubExpr());
@@ -777,6 +831,8 @@ FunctionImporter::value(const clang::Expr *expression) {
     return value(init->getExpr());
   if (const auto *block = dyn_cast<clang::StmtExpr>(expression)) {
     const clang::CompoundStmt *compound = block->getSubStmt();
+    if (hasReturn(compound))
+      return refuse(at, "an expression that returns");
     for (const clang::Stmt *each : compound->body()) {
       if (each != compound->body_back()) {
         if (failed(importStatement(each)))
@@ -815,6 +871,10 @@ FunctionImporter::value(const clang::Expr *expression) {
     if (!vector)
       return refuse(at, "such lists of values");
     Value variable = makeVariable(at, "lanes", vector);
+    Result none = constant(at, vector, 0);
+    if (failed(none))
+      return failure();
+    store(at, *none, variable);
     Value lanes = convert(
         at, variable,
         PointerType::get(builder.getContext(), vector.getElementType(), false));
@@ -860,6 +920,9 @@ LogicalResult FunctionImporter::importEffect(const clang::Expr *expression) {
     return importEffect(cast->getSubExpr());
   if (const auto *cleaned = dyn_cast<clang::ExprWithCleanups>(expression))
     return importEffect(cleaned->getSubExpr());
+  if (const auto *binary = dyn_cast<clang::BinaryOperator>(expression);
+      binary && binary->isAssignmentOp())
+    return LogicalResult(binaryValue(binary));
   // Named alone, so that compilers do not warn.
   if (isa<clang::DeclRefExpr>(expression) ||
       isa<clang::IntegerLiteral>(expression))
@@ -867,10 +930,9 @@ LogicalResult FunctionImporter::importEffect(const clang::Expr *expression) {
   if (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(expression))
     return importEffect(cast->getSubExpr());
   if (const auto *choice = dyn_cast<clang::ConditionalOperator>(expression)) {
-    bool holds = false;
-    if (choice->getCond()->EvaluateAsBooleanCondition(holds, module.ast))
-      return importEffect(holds ? choice->getTrueExpr()
-                                : choice->getFalseExpr());
+    if (const std::optional<bool> holds = knownTruth(choice->getCond()))
+      return importEffect(*holds ? choice->getTrueExpr()
+                                 : choice->getFalseExpr());
     if (choice->getType()->isVoidType()) {
       Result decided = truth(choice->getCond());
       if (failed(decided))
@@ -903,7 +965,7 @@ LogicalResult FunctionImporter::importEffect(const clang::Expr *expression) {
     }
     return LogicalResult(this->call(call, result));
   }
-  if (expression->getType()->isRecordType())
+  if (expression->getType()->isRecordType() || expression->isGLValue())
     return LogicalResult(place(expression));
   return LogicalResult(value(expression));
 }
@@ -912,14 +974,15 @@ LogicalResult FunctionImporter::importEffect(const clang::Expr *expression) {
 // Objects
 //===----------------------------------------------------------------------===//
 
-/// Elements that a list sets one by one: more are no list that somebody wrote.
-static constexpr int64_t mostListed = 4096;
+/// Elements that a function sets one by one: more are no lists that somebody
+/// wrote.
+static constexpr int64_t mostListed = 65536;
 
 LogicalResult FunctionImporter::initializeZero(Value to, clang::QualType type,
                                                clang::SourceLocation at) {
   auto pointer = cast<PointerType>(to.getType());
   if (auto array = dyn_cast<ArrayType>(pointer.getObject())) {
-    if (array.getSize() > mostListed)
+    if ((listed += array.getSize()) > mostListed)
       return refuse(at, "arrays of so many elements that are set");
     Value first = ElementsOp::create(
         builder, location(at),
@@ -936,11 +999,9 @@ LogicalResult FunctionImporter::initializeZero(Value to, clang::QualType type,
   }
   if (isa<StructureType>(pointer.getObject())) {
     for (const clang::FieldDecl *each : type->getAsRecordDecl()->fields()) {
-      FailureOr<PointerType> member = module.pointerTo(each->getType(), at);
+      Result member = memberPlace(to, each, at);
       if (failed(member) ||
-          failed(initializeZero(MemberOp::create(builder, location(at), *member,
-                                                 to, kernel::nameOf(each)),
-                                each->getType(), at)))
+          failed(initializeZero(*member, each->getType(), at)))
         return failure();
       if (type->isUnionType())
         break;
@@ -959,7 +1020,7 @@ FunctionImporter::initializeList(Value to, const clang::InitListExpr *list) {
   const clang::SourceLocation at = list->getBeginLoc();
   auto pointer = cast<PointerType>(to.getType());
   if (auto array = dyn_cast<ArrayType>(pointer.getObject())) {
-    if (array.getSize() > mostListed)
+    if ((listed += array.getSize()) > mostListed)
       return refuse(at, "arrays of so many elements that are set");
     const clang::QualType element =
         module.ast.getAsArrayType(list->getType())->getElementType();
@@ -974,29 +1035,62 @@ FunctionImporter::initializeList(Value to, const clang::InitListExpr *list) {
       if (failed(each))
         return failure();
       const bool isListed = i < static_cast<int64_t>(list->getNumInits());
-      const LogicalResult set =
-          isListed ? initialize(*each, list->getInit(static_cast<unsigned>(i)))
-                   : initializeZero(*each, element, at);
+      const clang::Expr *init = isListed
+                                    ? list->getInit(static_cast<unsigned>(i))
+                                    : list->getArrayFiller();
+      const LogicalResult set = init && !isa<clang::ImplicitValueInitExpr>(init)
+                                    ? initialize(*each, init)
+                                    : initializeZero(*each, element, at);
       if (failed(set))
         return failure();
     }
     return success();
   }
   const clang::RecordDecl *record = list->getType()->getAsRecordDecl();
+  if (const auto *derived = dyn_cast<clang::CXXRecordDecl>(record);
+      derived && derived->getNumBases() > 0)
+    return refuse(at, "lists of values for classes with bases");
   unsigned next = 0;
   for (const clang::FieldDecl *each : record->fields()) {
     if (record->isUnion() && each != list->getInitializedFieldInUnion())
       continue;
-    FailureOr<PointerType> type = module.pointerTo(each->getType(), at);
-    if (failed(type))
+    Result member = memberPlace(to, each, at);
+    if (failed(member))
       return failure();
-    Value member = MemberOp::create(builder, location(at), *type, to,
-                                    kernel::nameOf(each));
-    const LogicalResult set = next < list->getNumInits()
-                                  ? initialize(member, list->getInit(next))
-                                  : initializeZero(member, each->getType(), at);
+    // What members are by default is told of this object.
+    Value outer = std::exchange(self, to);
+    if (next < list->getNumInits() &&
+        !isa<clang::CXXDefaultInitExpr>(list->getInit(next)))
+      self = outer;
+    const LogicalResult set =
+        next < list->getNumInits()
+            ? initialize(*member, list->getInit(next))
+            : initializeZero(*member, each->getType(), at);
+    self = outer;
     ++next;
     if (failed(set))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult FunctionImporter::construct(
+    Value to, const clang::CXXConstructorDecl *constructor,
+    ArrayRef<const clang::Expr *> arguments, clang::SourceLocation at) {
+  auto array = dyn_cast<ArrayType>(cast<PointerType>(to.getType()).getObject());
+  if (!array)
+    return LogicalResult(callFunction(
+        constructor, arguments, [&]() -> Result { return to; },
+        /*objectLast=*/false, Value(), at));
+  if ((listed += array.getSize()) > mostListed)
+    return refuse(at, "arrays of so many elements that are set");
+  Value first = ElementsOp::create(
+      builder, location(at),
+      PointerType::get(builder.getContext(), array.getElement(), false), to);
+  for (int64_t i = 0; i < array.getSize(); ++i) {
+    Result index = constant(at, builder.getIntegerType(32, true), i);
+    Result each = offset(at, first, *index);
+    if (failed(each) || failed(construct(*each, constructor, arguments, at)))
       return failure();
   }
   return success();
@@ -1048,12 +1142,14 @@ LogicalResult FunctionImporter::initialize(Value to,
     if (constructor->isCopyOrMoveConstructor() &&
         (constructor->isTrivial() || made->isElidable()))
       return initialize(to, made->getArg(0));
+    if (made->requiresZeroInitialization() &&
+        failed(initializeZero(to, type, at)))
+      return failure();
     if (constructor->isTrivial())
-      return made->requiresZeroInitialization() ? initializeZero(to, type, at)
-                                                : success();
+      return success();
     SmallVector<const clang::Expr *> arguments(
         made->getArgs(), made->getArgs() + made->getNumArgs());
-    return LogicalResult(callFunction(constructor, arguments, to, Value(), at));
+    return construct(to, constructor, arguments, at);
   }
   if (const auto *call = dyn_cast<clang::CallExpr>(initializer);
       call && call->isPRValue())

@@ -68,16 +68,33 @@ private:
                                  const clang::Expr *initializer);
   mlir::LogicalResult initializeList(mlir::Value to,
                                      const clang::InitListExpr *list);
+  /// Calls a constructor for what `to` points to, or for each element of it.
+  mlir::LogicalResult construct(mlir::Value to,
+                                const clang::CXXConstructorDecl *constructor,
+                                llvm::ArrayRef<const clang::Expr *> arguments,
+                                clang::SourceLocation place);
   mlir::LogicalResult initializeZero(mlir::Value to, clang::QualType type,
                                      clang::SourceLocation place);
 
   Result castValue(const clang::CastExpr *cast);
   Result unaryValue(const clang::UnaryOperator *expression);
   Result binaryValue(const clang::BinaryOperator *expression);
-  Result assign(const clang::BinaryOperator *expression);
-  Result assignCombined(const clang::CompoundAssignOperator *expression);
-  /// Before or behind which a variable was counted up or down.
-  Result count(const clang::UnaryOperator *expression);
+  /// What was assigned; `to` is where, if it is asked for.
+  Result assign(const clang::BinaryOperator *expression,
+                mlir::Value *to = nullptr);
+  Result assignCombined(const clang::CompoundAssignOperator *expression,
+                        mlir::Value *to = nullptr);
+  /// The value before or behind which a variable was counted up or down.
+  Result count(const clang::UnaryOperator *expression,
+               mlir::Value *to = nullptr);
+  /// Where a structure is that `expression` gives, in a variable of its own
+  /// unless it names one.
+  Result objectPlace(const clang::Expr *expression);
+  /// Whether a condition always holds, or never does, and nothing else.
+  std::optional<bool> knownTruth(const clang::Expr *condition);
+  /// Where a member is.
+  Result memberPlace(mlir::Value structure, const clang::FieldDecl *member,
+                     clang::SourceLocation place);
   Result logicalValue(const clang::BinaryOperator *expression);
   /// What `evaluate` gives, of `type`, for the side of `choice` that holds.
   Result conditional(const clang::ConditionalOperator *choice, mlir::Type type,
@@ -101,7 +118,8 @@ private:
   Result call(const clang::CallExpr *expression, mlir::Value result = {});
   Result callFunction(const clang::FunctionDecl *callee,
                       llvm::ArrayRef<const clang::Expr *> arguments,
-                      mlir::Value object, mlir::Value result,
+                      llvm::function_ref<Result()> evaluateObject,
+                      bool objectLast, mlir::Value result,
                       clang::SourceLocation place);
   Result callIntrinsic(const Intrinsic &intrinsic,
                        const clang::CallExpr *expression);
@@ -109,14 +127,17 @@ private:
   /// What compilers and libraries know; nothing if `name` is none of that.
   std::optional<Result> callKnown(llvm::StringRef name,
                                   const clang::CallExpr *expression);
-    Result copyMemory(const clang::CallExpr *expression);
-  /// Where the larger, or the smaller, of two numbers is.
-  Result largerOrSmaller(const clang::CallExpr *expression, bool larger);
+  Result copyMemory(const clang::CallExpr *expression);
+  /// The value of `std::max` or `std::min` of two numbers; nothing of all else.
+  std::optional<Result> largerOrSmaller(const clang::CallExpr *expression);
   /// The value of `callee`, a lambda or a function that takes one, whose body
   /// is imported in the place of the call.
   Result inlineCall(const clang::FunctionDecl *callee,
                     llvm::ArrayRef<const clang::Expr *> arguments,
-                    mlir::Value result, clang::SourceLocation place);
+                    mlir::Value object, mlir::Value result,
+                    clang::SourceLocation place);
+  /// An error unless calls of `lambda`, of any type, can be inlined.
+  mlir::LogicalResult checkLambda(const clang::Expr *lambda, bool hasName);
   /// An argument as the callee takes it: structures by a pointer to a copy.
   Result argument(const clang::Expr *expression);
 
@@ -160,6 +181,10 @@ private:
       const clang::CXXRecordDecl *,
       llvm::SmallVector<std::pair<const clang::ValueDecl *, mlir::Value>>>
       captures;
+  /// Elements of arrays that were set one by one.
+  int64_t listed = 0;
+  /// Calls that were inlined.
+  int64_t inlinedCalls = 0;
   std::optional<int64_t> unroll;
   std::string comment;
 };

@@ -48,22 +48,22 @@ public:
   std::vector<Finding> findings;
 };
 
-/// The functions with bodies, in the order of the file, also instances of
-/// templates.
+/// The functions with bodies, in the order of the file.
 class FunctionFinder : public clang::RecursiveASTVisitor<FunctionFinder> {
 public:
-  explicit FunctionFinder(clang::ASTContext &ast) : ast(ast) {}
   bool shouldVisitTemplateInstantiations() const { return true; }
 
   bool VisitFunctionDecl(clang::FunctionDecl *function) {
-    if (function->isThisDeclarationADefinition() && function->hasBody() &&
-        !function->isDependentContext() && !function->isDeleted())
+    if (!function->doesThisDeclarationHaveABody() || function->isDeleted())
+      return true;
+    all.push_back(function);
+    if (!function->isDependentContext())
       functions.push_back(function);
     return true;
   }
 
-  clang::ASTContext &ast;
-  std::vector<clang::FunctionDecl *> functions;
+  /// Those that can be imported, also instances of templates, and all.
+  std::vector<clang::FunctionDecl *> functions, all;
 };
 } // namespace
 
@@ -116,7 +116,11 @@ static bool isNamed(const clang::FunctionDecl *function, StringRef name) {
       types += (types.empty() ? "" : ",") + each->getType().getAsString();
     full += "(" + types + ")";
   }
-  const std::string found = withoutSpaces(full), wanted = withoutSpaces(name);
+  const std::string found = withoutSpaces(full);
+  std::string wanted = withoutSpaces(name);
+  // `::f` is that of no namespace.
+  if (name.starts_with("::"))
+    return found == StringRef(wanted).drop_front(2);
   return found == wanted || StringRef(found).ends_with("::" + wanted);
 }
 
@@ -213,19 +217,20 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
   clang::SourceManager &sources = ast.getSourceManager();
   OwningOpRef<ModuleOp> module = ModuleOp::create(file);
 
-  FunctionFinder finder(ast);
+  FunctionFinder finder;
   finder.TraverseDecl(ast.getTranslationUnitDecl());
   const auto isInside = [&](clang::SourceLocation place,
                             const clang::FunctionDecl *function) {
-    const clang::SourceLocation at = sources.getFileLoc(place),
-                                begin = sources.getFileLoc(
-                                    function->getSourceRange().getBegin()),
-                                end = sources.getFileLoc(
-                                    function->getSourceRange().getEnd());
-    const unsigned offset = sources.getFileOffset(at);
-    return sources.getFileID(at) == sources.getFileID(begin) &&
-           offset >= sources.getFileOffset(begin) &&
-           offset <= sources.getFileOffset(end);
+    // In the order of the whole text, whatever file a part of it is in.
+    const clang::SourceRange range = function->getSourceRange();
+    const auto isBefore = [&](clang::SourceLocation one,
+                              clang::SourceLocation other) {
+      return sources.isBeforeInTranslationUnit(sources.getExpansionLoc(one),
+                                               sources.getExpansionLoc(other));
+    };
+    return place.isValid() && range.isValid() &&
+           !isBefore(place, range.getBegin()) &&
+           !isBefore(range.getEnd(), place);
   };
   ModuleImporter importer(
       ast, *module, [&](const clang::FunctionDecl *function) {
@@ -236,9 +241,13 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
           }
         return success();
       });
-  // Without a header nothing is what it seems.
+  // What is wrong outside of functions, as a header that is not there, may
+  // matter to any of them.
   for (const Findings::Finding &each : findings.findings)
-    if (each.isFatal) {
+    if (each.isFatal ||
+        llvm::none_of(finder.all, [&](clang::FunctionDecl *function) {
+          return isInside(each.place, function);
+        })) {
       importer.emitError(each.place) << each.text;
       return {};
     }
@@ -248,17 +257,8 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
     const clang::FunctionDecl *found = findInstance(ast, number);
     if (!found)
       found = findFunction(name, finder.functions, file);
-    if (!found) {
-      // It may be there, and be no function to clang.
-      for (const Findings::Finding &each : findings.findings)
-        if (llvm::none_of(finder.functions, [&](clang::FunctionDecl *other) {
-              return isInside(each.place, other);
-            })) {
-          importer.emitError(each.place) << each.text;
-          break;
-        }
+    if (!found)
       return {};
-    }
     wanted.push_back(found);
   }
   if (options.functions.empty())
@@ -274,6 +274,9 @@ OwningOpRef<ModuleOp> kernel::importKernels(const std::string &path,
       emitError(file) << "has no functions with bodies";
     return {};
   }
+  // They keep their names; what they call may have to take others.
+  for (const clang::FunctionDecl *each : wanted)
+    importer.nameFunction(each->getDefinition());
   bool allImported = true;
   for (const clang::FunctionDecl *each : wanted) {
     FailureOr<FuncOp> function = importer.importFunction(each);

@@ -14,6 +14,7 @@
 #include "clang/AST/DeclCXX.h"
 #include "clang/AST/DeclTemplate.h"
 #include "clang/AST/RawCommentList.h"
+#include "clang/AST/RecordLayout.h"
 #include "clang/Basic/SourceManager.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -73,8 +74,11 @@ FailureOr<Type> ModuleImporter::importType(clang::QualType type,
                                            clang::SourceLocation place) {
   type = type.getCanonicalType().getUnqualifiedType();
   MLIRContext *context = builder.getContext();
-  if (const auto *enumeration = type->getAs<clang::EnumType>())
-    return importType(enumeration->getDecl()->getIntegerType(), place);
+  if (const auto *enumeration = type->getAs<clang::EnumType>()) {
+    const clang::QualType integer = enumeration->getDecl()->getIntegerType();
+    if (!integer.isNull())
+      return importType(integer, place);
+  }
   if (type->isBooleanType())
     return Type(builder.getI1Type());
   if (type->isIntegerType() && !type->isBitIntType()) {
@@ -114,7 +118,7 @@ FailureOr<Type> ModuleImporter::importType(clang::QualType type,
   }
   if (const auto *array = ast.getAsConstantArrayType(type)) {
     FailureOr<Type> element = importType(array->getElementType(), place);
-    if (failed(element))
+    if (failed(element) || !*element)
       return failure();
     return Type(ArrayType::getChecked(
         [&] { return emitError(place); }, context,
@@ -140,6 +144,13 @@ FailureOr<PointerType> ModuleImporter::pointerTo(clang::QualType type,
     if (failed(imported) || !*imported)
       return failure();
     object = *imported;
+    if (isa<VectorType>(object) &&
+        ast.getTypeAlign(type) < ast.getTypeSize(type)) {
+      emitError(place)
+          << "kernels must not have vectors in memory that are not "
+             "aligned as such; intrinsics read those";
+      return failure();
+    }
   }
   return PointerType::get(builder.getContext(), object, isConst);
 }
@@ -153,12 +164,17 @@ FailureOr<Type> ModuleImporter::importRecord(const clang::RecordDecl *record,
   };
   if (!record)
     return refuse("objects of types that are only declared");
+  if (auto found = records.find(record); found != records.end())
+    return found->second;
   if (!outerRecords.insert(record))
     return refuse("structures that point to their own kind");
-  auto leave = llvm::make_scope_exit([&] { outerRecords.remove(record); });
-  if (const auto *cxx = dyn_cast<clang::CXXRecordDecl>(record))
+  const llvm::scope_exit leave([&] { outerRecords.remove(record); });
+  if (const auto *cxx = dyn_cast<clang::CXXRecordDecl>(record)) {
     if (cxx->isPolymorphic() || cxx->getNumVBases() > 0)
       return refuse("classes with virtual functions");
+    if (!cxx->hasTrivialDestructor())
+      return refuse("classes with destructors");
+  }
   SmallVector<StringAttr> members;
   SmallVector<Type> types;
   // A class that another one derives from is its first member.
@@ -166,6 +182,8 @@ FailureOr<Type> ModuleImporter::importRecord(const clang::RecordDecl *record,
     for (const clang::CXXBaseSpecifier &base : cxx->bases()) {
       if (base.getType()->getAsCXXRecordDecl()->isEmpty())
         continue;
+      if (!members.empty())
+        return refuse("classes that derive from several");
       FailureOr<Type> type = importType(base.getType(), place);
       if (failed(type))
         return failure();
@@ -176,6 +194,10 @@ FailureOr<Type> ModuleImporter::importRecord(const clang::RecordDecl *record,
   for (const clang::FieldDecl *member : record->fields()) {
     if (member->isBitField())
       return refuse("members of single bits");
+    if (member->isInvalidDecl())
+      return refuse("members of types that are wrong");
+    if (member->getType()->isReferenceType())
+      return refuse("members that are references");
     FailureOr<Type> type = importType(member->getType(), place);
     if (failed(type) || !*type)
       return failure();
@@ -192,10 +214,16 @@ FailureOr<Type> ModuleImporter::importRecord(const clang::RecordDecl *record,
       builder.getContext(), record->isUnion(),
       builder.getStringAttr(name.empty() ? "unnamed" : name), members, types);
   const std::optional<Layout> layout = layoutOf(structure);
-  const auto bytes =
-      ast.getTypeSizeInChars(ast.getCanonicalTagType(record)).getQuantity();
-  if (!layout || layout->size != bytes)
+  const clang::ASTRecordLayout &known = ast.getASTRecordLayout(record);
+  bool agrees = layout && layout->size == known.getSize().getQuantity() &&
+                layout->alignment == known.getAlignment().getQuantity();
+  for (const clang::FieldDecl *member : record->fields())
+    agrees = agrees && offsetOf(structure, kernel::nameOf(member)) * 8 ==
+                           static_cast<int64_t>(
+                               known.getFieldOffset(member->getFieldIndex()));
+  if (!agrees)
     return refuse("structures that are packed or aligned in ways of their own");
+  records[record] = structure;
   return Type(structure);
 }
 
@@ -238,6 +266,22 @@ std::string ModuleImporter::nameOf(const clang::FunctionDecl *declaration) {
   return sanitize(name);
 }
 
+/// `wanted`, or with a number behind it, which no other has.
+static std::string uniqueName(llvm::StringSet<> &names,
+                              const std::string &wanted) {
+  std::string name = wanted;
+  for (int number = 2; !names.insert(name).second; ++number)
+    name = wanted + "_" + std::to_string(number);
+  return name;
+}
+
+StringRef ModuleImporter::nameFunction(const clang::FunctionDecl *definition) {
+  std::string &name = functionNames[definition];
+  if (name.empty())
+    name = uniqueName(names, nameOf(definition));
+  return name;
+}
+
 FailureOr<FuncOp>
 ModuleImporter::importFunction(const clang::FunctionDecl *declaration) {
   const clang::FunctionDecl *definition = declaration->getDefinition();
@@ -256,6 +300,11 @@ ModuleImporter::importFunction(const clang::FunctionDecl *declaration) {
   functions[definition] = {};
   if (failed(findFailure(definition)))
     return failure();
+  if (definition->isInvalidDecl()) {
+    emitError(place) << "'" << definition->getNameAsString()
+                     << "' is declared in a way that clang does not understand";
+    return failure();
+  }
   if (definition->isVariadic()) {
     emitError(place) << "kernels must not have functions with any number of "
                         "arguments";
@@ -301,7 +350,7 @@ ModuleImporter::importFunction(const clang::FunctionDecl *declaration) {
       continue;
     const LogicalResult added =
         type->isRecordType()
-            ? addPointer(type.withConst(), each->getName(), each->getLocation())
+            ? addPointer(type, each->getName(), each->getLocation())
             : add(importType(type, each->getLocation()), each->getName(),
                   each->getLocation());
     if (failed(added))
@@ -315,11 +364,10 @@ ModuleImporter::importFunction(const clang::FunctionDecl *declaration) {
                           builder.getStringAttr(plainText(
                               comment->getRawText(ast.getSourceManager()))));
   auto op =
-      FuncOp::create(at, whole, builder.getStringAttr(nameOf(definition)),
+      FuncOp::create(at, whole, builder.getStringAttr(nameFunction(definition)),
                      TypeAttr::get(builder.getFunctionType(arguments, results)),
                      /*arg_attrs=*/ArrayAttr(), /*res_attrs=*/ArrayAttr());
   SymbolTable::setSymbolVisibility(op, SymbolTable::Visibility::Private);
-  symbols.insert(op);
   op.getBody().emplaceBlock().addArguments(arguments, places);
   functions[definition] = op;
   callers.insert(definition);
@@ -404,10 +452,9 @@ FailureOr<GlobalOp> ModuleImporter::importTable(const clang::VarDecl *variable,
   OpBuilder at = OpBuilder::atBlockBegin(module.getBody());
   op = GlobalOp::create(
       at, location(definition->getLocation()),
-      sanitize(definition->getNameAsString()), *type,
+      uniqueName(names, sanitize(definition->getNameAsString())), *type,
       DenseElementsAttr::get(
           RankedTensorType::get(static_cast<int64_t>(numbers.size()), element),
           numbers));
-  symbols.insert(op);
   return op;
 }

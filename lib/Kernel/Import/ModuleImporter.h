@@ -18,6 +18,7 @@
 #include "clang/AST/Expr.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <functional>
 
@@ -32,13 +33,15 @@ public:
 
   ModuleImporter(clang::ASTContext &ast, mlir::ModuleOp module,
                  FailureFinder findFailure)
-      : ast(ast), module(module), builder(module.getContext()), symbols(module),
+      : ast(ast), module(module), builder(module.getContext()),
         findFailure(std::move(findFailure)) {}
 
   /// The function that `declaration`, which has a body, became. A structure
   /// that it returns is written to where its first argument tells.
   mlir::FailureOr<FuncOp>
   importFunction(const clang::FunctionDecl *declaration);
+  /// Gives `definition` a name that no other has.
+  llvm::StringRef nameFunction(const clang::FunctionDecl *definition);
   /// The table that `variable`, const and known, became.
   mlir::FailureOr<GlobalOp> importTable(const clang::VarDecl *variable,
                                         clang::SourceLocation user);
@@ -61,13 +64,15 @@ private:
 
   mlir::ModuleOp module;
   mlir::Builder builder;
-  mlir::SymbolTable symbols;
   FailureFinder findFailure;
+  llvm::DenseMap<const clang::FunctionDecl *, std::string> functionNames;
+  llvm::StringSet<> names;
   llvm::DenseMap<const clang::FunctionDecl *, FuncOp> functions;
   llvm::DenseMap<const clang::VarDecl *, GlobalOp> tables;
   /// Those that are being imported, each called by the one before it.
   llvm::SetVector<const clang::FunctionDecl *> callers;
   llvm::SetVector<const clang::RecordDecl *> outerRecords;
+  llvm::DenseMap<const clang::RecordDecl *, mlir::Type> records;
 };
 
 /// Whether nothing is passed for an argument of `type`: it has no members, or

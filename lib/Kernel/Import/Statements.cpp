@@ -91,7 +91,8 @@ LogicalResult FunctionImporter::import() {
     Value argument = entry.getArgument(next++);
     if (each->getType()->isReferenceType() || each->getType()->isRecordType()) {
       places[each] = argument;
-    } else if (!written.contains(each)) {
+    } else if (!written.contains(each) &&
+               !isa<clang::CXXConstructorDecl>(function)) {
       values[each] = argument;
     } else {
       Value variable = makeVariable(each->getLocation(), each->getName(),
@@ -103,6 +104,9 @@ LogicalResult FunctionImporter::import() {
   if (failed(importConstructor()) ||
       failed(importStatement(function->getBody())))
     return failure();
+  if (op.getResultTypes().empty() &&
+      (entry.empty() || !entry.back().hasTrait<OpTrait::IsTerminator>()))
+    ReturnOp::create(builder, location(function->getEndLoc()), Value());
   return success();
 }
 
@@ -117,13 +121,8 @@ LogicalResult FunctionImporter::importConstructor() {
     if (!each->isMemberInitializer())
       return refuse(function->getLocation(), "constructors of base classes");
     const clang::FieldDecl *member = each->getMember();
-    FailureOr<PointerType> type =
-        module.pointerTo(member->getType(), each->getSourceLocation());
-    if (failed(type))
-      return failure();
-    Value to = MemberOp::create(builder, location(each->getSourceLocation()),
-                                *type, self, kernel::nameOf(member));
-    if (failed(initialize(to, each->getInit())))
+    Result to = memberPlace(self, member, each->getSourceLocation());
+    if (failed(to) || failed(initialize(*to, each->getInit())))
       return failure();
   }
   return success();
@@ -164,6 +163,8 @@ LogicalResult FunctionImporter::importStatement(const clang::Stmt *statement) {
       if (const auto *hint = dyn_cast<clang::LoopHintAttr>(each);
           hint && (hint->getOption() == clang::LoopHintAttr::UnrollCount ||
                    hint->getOption() == clang::LoopHintAttr::Unroll)) {
+        if (hint->getState() == clang::LoopHintAttr::Disable)
+          continue;
         unroll = 0;
         if (hint->getValue())
           if (auto count = hint->getValue()->getIntegerConstantExpr(module.ast))
@@ -245,21 +246,30 @@ LogicalResult FunctionImporter::importVariable(const clang::VarDecl *variable) {
   const clang::QualType type = variable->getType();
   if (const auto *record = type->getAsCXXRecordDecl();
       record && record->isLambda()) {
+    if (!isa_and_nonnull<clang::LambdaExpr>(
+            init ? init->IgnoreUnlessSpelledInSource() : nullptr) &&
+        llvm::any_of(record->captures(), [](const clang::LambdaCapture &each) {
+          return each.getCaptureKind() == clang::LCK_ByCopy;
+        }))
+      return refuse(place, "copies of lambdas that have copies");
+    if (failed(checkLambda(init, /*hasName=*/true)))
+      return failure();
+    // What they copy is what it is now, whatever it will be.
+    auto &copies = captures[record];
+    copies.clear();
     for (const clang::LambdaCapture &each : record->captures()) {
-      if (each.capturesThis())
+      if (!each.capturesVariable() ||
+          each.getCaptureKind() != clang::LCK_ByCopy)
         continue;
-      if (!each.capturesVariable() || each.isPackExpansion())
-        return refuse(place, "lambdas that capture other than variables");
       const clang::ValueDecl *captured = each.getCapturedVar();
       auto found = places.find(captured);
-      if (each.getCaptureKind() != clang::LCK_ByCopy || found == places.end())
+      if (found == places.end())
         continue;
-      // What it is now, whatever it will be.
       auto pointer = cast<PointerType>(found->second.getType());
       Value copy =
           makeVariable(place, captured->getName(), pointer.getObject());
       CopyOp::create(builder, location(place), found->second, copy);
-      captures[record].emplace_back(captured, copy);
+      copies.emplace_back(captured, copy);
     }
     return success();
   }
@@ -274,7 +284,9 @@ LogicalResult FunctionImporter::importVariable(const clang::VarDecl *variable) {
     return success();
   }
   if (isWithoutObject(type))
-    return success();
+    return init && init->HasSideEffects(module.ast)
+               ? refuse(place, "objects without members that do something")
+               : success();
   // Those that are known are named constants where they are used.
   if (type->isIntegralOrEnumerationType() && type.isConstQualified() &&
       variable->isUsableInConstantExpressions(module.ast) &&
@@ -285,7 +297,14 @@ LogicalResult FunctionImporter::importVariable(const clang::VarDecl *variable) {
   FailureOr<Type> object = module.importType(type, place);
   if (failed(object) || !*object)
     return failure();
-  Value pointer = makeVariable(place, variable->getName(), *object);
+  IntegerAttr alignment;
+  if (variable->hasAttr<clang::AlignedAttr>())
+    alignment = builder.getI64IntegerAttr(
+        module.ast.getDeclAlign(variable).getQuantity());
+  Value pointer =
+      VariableOp::create(builder, location(place),
+                         PointerType::get(builder.getContext(), *object, false),
+                         builder.getStringAttr(variable->getName()), alignment);
   places[variable] = pointer;
   return init ? initialize(pointer, init) : success();
 }
@@ -294,7 +313,7 @@ Value FunctionImporter::makeVariable(clang::SourceLocation place,
                                      StringRef name, Type type) {
   return VariableOp::create(builder, location(place),
                             PointerType::get(builder.getContext(), type, false),
-                            builder.getStringAttr(name));
+                            builder.getStringAttr(name), IntegerAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,6 +334,8 @@ LogicalResult FunctionImporter::importIf(const clang::IfStmt *statement) {
   if (statement->getConditionVariable())
     return refuse(statement->getBeginLoc(),
                   "variables that are declared in a condition");
+  if (statement->isConsteval())
+    return refuse(statement->getBeginLoc(), "'if consteval'");
   if (statement->isConstexpr()) {
     const auto taken = statement->getNondiscardedCase(module.ast);
     return !taken || !*taken ? success() : importStatement(*taken);
@@ -344,15 +365,6 @@ LogicalResult FunctionImporter::importCondition(Region &region,
   });
 }
 
-/// Whether `condition` is always true.
-static bool isAlways(const clang::Expr *condition,
-                     const clang::ASTContext &ast) {
-  bool holds = false;
-  return !condition ||
-         (!condition->isValueDependent() &&
-          condition->EvaluateAsBooleanCondition(holds, ast) && holds);
-}
-
 /// The variable, or whatever else it is, that `pointer` points into.
 static Value rootOf(Value pointer) {
   while (Operation *op = pointer.getDefiningOp()) {
@@ -370,19 +382,19 @@ static bool mayEnd(Operation *loop, Region &condition) {
   condition.walk([&](LoadOp load) { read.insert(rootOf(load.getPointer())); });
   return loop
       ->walk([&](Operation *op) {
-        const bool leaves = isa<BreakOp, ReturnOp, TrapOp, CallOp>(op);
+        const bool leaves = isa<BreakOp, ReturnOp, TrapOp>(op);
         const bool changes =
             !isa<LoadOp>(op) &&
             llvm::any_of(op->getOperands(), [&](Value each) {
               return isa<PointerType>(each.getType()) &&
                      !isa<MemberOp, ElementsOp, OffsetOp, CastOp>(op) &&
                      (read.contains(rootOf(each)) ||
-                      !isa_and_nonnull<VariableOp>(
-                          rootOf(each).getDefiningOp()) &&
-                          llvm::any_of(read, [](Value root) {
-                            return !isa_and_nonnull<VariableOp>(
-                                root.getDefiningOp());
-                          }));
+                      (!isa_and_nonnull<VariableOp>(
+                           rootOf(each).getDefiningOp()) &&
+                       llvm::any_of(read, [](Value root) {
+                         return !isa_and_nonnull<VariableOp>(
+                             root.getDefiningOp());
+                       })));
             });
         return leaves || changes ? WalkResult::interrupt()
                                  : WalkResult::advance();
@@ -394,13 +406,21 @@ LogicalResult FunctionImporter::importLoop(clang::SourceLocation place,
                                            const clang::Expr *condition,
                                            const clang::Expr *step,
                                            const clang::Stmt *body) {
-  if (isAlways(condition, module.ast))
-    return refuse(place, "loops without a condition that ends them");
   IntegerAttr often =
       unroll ? builder.getI64IntegerAttr(*unroll) : IntegerAttr();
   unroll.reset();
   auto loop = ForOp::create(builder, location(place), often);
-  if (failed(importCondition(loop.getCondition(), condition)) ||
+  // Without a condition, or with one that always holds, it has to be left.
+  const auto fillCondition = [&]() -> LogicalResult {
+    if (condition)
+      return importCondition(loop.getCondition(), condition);
+    return importInto(loop.getCondition(), [&]() -> LogicalResult {
+      Result always = constant(place, builder.getI1Type(), 1);
+      YieldOp::create(builder, location(place), *always);
+      return success();
+    });
+  };
+  if (failed(fillCondition()) ||
       failed(
           importInto(loop.getStep(),
                      [&] { return step ? importEffect(step) : success(); })) ||
@@ -442,17 +462,15 @@ static bool leavesLoop(const clang::Stmt *statement) {
 
 LogicalResult FunctionImporter::importDo(const clang::DoStmt *statement) {
   const clang::Expr *condition = statement->getCond();
-  bool holds = false;
-  if (condition->EvaluateAsBooleanCondition(holds, module.ast) && !holds) {
+  // Loops are unrolled only if their end is told first.
+  unroll.reset();
+  if (knownTruth(condition) == false) {
     // As macros have it: once, and no loop.
     if (leavesLoop(statement->getBody()))
       return refuse(statement->getBeginLoc(),
                     "'do' with 'while (0)' that is left early");
     return importStatement(statement->getBody());
   }
-  if (isAlways(condition, module.ast))
-    return refuse(statement->getBeginLoc(),
-                  "loops without a condition that ends them");
   auto loop = DoOp::create(builder, location(statement->getBeginLoc()));
   if (failed(
           importInto(loop.getBody(),
@@ -508,8 +526,12 @@ FunctionImporter::importReturn(const clang::ReturnStmt *statement) {
 LogicalResult
 FunctionImporter::importAssembly(const clang::AsmStmt *statement) {
   const auto *assembly = cast<clang::GCCAsmStmt>(statement);
-  // Without instructions it only keeps compilers from being clever.
-  if (StringRef(assembly->getAsmString()).trim().empty())
+  // Without instructions it only keeps compilers from being clever, unless it
+  // makes one value another.
+  bool assigns = false;
+  for (unsigned i = 0; i < assembly->getNumOutputs(); ++i)
+    assigns |= !assembly->isOutputPlusConstraint(i);
+  if (StringRef(assembly->getAsmString()).trim().empty() && !assigns)
     return success();
   return refuse(statement->getAsmLoc(), "assembly");
 }

@@ -313,6 +313,16 @@ class Program:
                 self.emit(f"  m->i[{name}] += {name};")
             self.emit("}")
             del self.names[name]
+        elif choice == 13:
+            # One whose index goes on behind the loop.
+            name = self.name("k")
+            self.emit(f"int32_t {name} = {self.random.randint(-3, 3)};")
+            for _ in range(self.random.randint(1, 2)):
+                step = self.random.randint(1, 4)
+                self.emit(f"for (; {name} < {self.random.randint(-5, 9)}; "
+                          f"{name} += {step})")
+                self.emit(f"  m->i[{name} & 15] += {name};")
+            self.names[name] = "int32_t"
         elif choice == 14 and nests:
             name = self.name("n")
             self.emit(f"int {name} = {self.random.randint(1, 5)};")

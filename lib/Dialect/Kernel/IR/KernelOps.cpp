@@ -44,6 +44,8 @@ void FuncOp::print(OpAsmPrinter &printer) {
 }
 
 LogicalResult FuncOp::verify() {
+  if (getBody().empty())
+    return emitOpError("(C3) has a body");
   for (auto [number, type] : llvm::enumerate(getArgumentTypes()))
     if (!isValue(type))
       return emitOpError("(C1) argument ")
@@ -59,6 +61,16 @@ LogicalResult ReturnOp::verify() {
   auto function = (*this)->getParentOfType<FuncOp>();
   if (!function)
     return emitOpError("(C1) must be in a function");
+  // What has a value cannot end otherwise.
+  for (Region *region = (*this)->getParentRegion();
+       region != &function.getBody(); region = region->getParentRegion()) {
+    auto loop = dyn_cast<ForOp>(region->getParentOp());
+    auto repeat = dyn_cast<DoOp>(region->getParentOp());
+    if (!isa<IfOp>(region->getParentOp()) &&
+        !(loop && region == &loop.getBody()) &&
+        !(repeat && region == &repeat.getBody()))
+      return emitOpError("(C2) must not be in a condition, a step or a choice");
+  }
   const ArrayRef<Type> results = function.getResultTypes();
   if (getOperation()->getOperandTypes() != TypeRange(results)) {
     InFlightDiagnostic error = emitOpError("(C1) must return ");
@@ -97,6 +109,9 @@ LogicalResult GlobalOp::verify() {
   const auto numbers = numbersIn(getType());
   if (!numbers || !isa<ArrayType>(getType()))
     return emitOpError("(C1) must be an array of numbers, not ") << getType();
+  constexpr int64_t most = int64_t{1} << 20;
+  if (!isa<DenseElementsAttr>(getValue()) || numbers->first > most)
+    return emitOpError("(C3) must have at most 2^20 numbers, all of them told");
   if (getValue().getNumElements() != numbers->first ||
       getValue().getElementType() != numbers->second)
     return emitOpError("(C2) must have ")
@@ -122,6 +137,10 @@ LogicalResult AddressOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult VariableOp::verify() {
   if (getType().getIsConst())
     return emitOpError("(C1) must not be const");
+  const int64_t alignment =
+      getAlignmentAttr() ? getAlignmentAttr().getInt() : 1;
+  if (alignment < 1 || alignment > 4096 || !llvm::isPowerOf2_64(alignment))
+    return emitOpError("(C2) must be aligned by a power of two up to 4096");
   return success();
 }
 
@@ -180,7 +199,26 @@ LogicalResult MemberOp::verify() {
 
 OpFoldResult ConstantOp::fold(FoldAdaptor /*adaptor*/) { return getValue(); }
 
+/// Numbers of one kind, or a vector of them, as C has in its constants.
+LogicalResult ConstantOp::verify() {
+  const bool isNumber = isa<FloatAttr, IntegerAttr>(getValue());
+  if (!isNumber && !isa<DenseElementsAttr>(getValue()))
+    return emitOpError("(C1) must be a number or a dense vector");
+  return success();
+}
+
+LogicalResult CompareOp::verify() {
+  if (isa<VectorType>(getLhs().getType()))
+    return emitOpError("(C1) is not for vectors");
+  return success();
+}
+
 LogicalResult BinaryOp::verify() {
+  const bool isOfBits = getKind() == BinaryOperator::And ||
+                        getKind() == BinaryOperator::Or ||
+                        getKind() == BinaryOperator::Xor;
+  if (getResult().getType().isInteger(1) && !isOfBits)
+    return emitOpError("(C2) is not for truths");
   const bool isForFloats = getKind() <= BinaryOperator::Divide;
   if (isa<FloatType>(getElementTypeOrSelf(getResult().getType())) &&
       !isForFloats)
@@ -189,6 +227,8 @@ LogicalResult BinaryOp::verify() {
 }
 
 LogicalResult UnaryOp::verify() {
+  if (getResult().getType().isInteger(1))
+    return emitOpError("(C2) is not for truths");
   if (isa<FloatType>(getElementTypeOrSelf(getResult().getType())) &&
       getKind() != UnaryOperator::Negate)
     return emitOpError("(C1) is not for ") << getResult().getType();

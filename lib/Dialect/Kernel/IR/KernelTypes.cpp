@@ -48,8 +48,11 @@ bool kernel::isNumber(Type type) {
 }
 
 bool kernel::isValue(Type type) {
+  // Far more lanes than any vector of C has.
+  constexpr int64_t mostLanes = 4096;
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.getRank() == 1 && !vector.isScalable() &&
+           vector.getNumElements() <= mostLanes &&
            isNumber(vector.getElementType());
   return isNumber(type) || isa<PointerType>(type);
 }

@@ -41,7 +41,7 @@ def Kernel_FuncOp : Kernel_Op<"func", [
     where its operations end.
 
     Constraints: (C1) arguments are values; (C2) there is at most one result, a
-    value.
+    value; (C3) there is a body.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeAttrOf<FunctionType>:$function_type,
@@ -65,7 +65,7 @@ def Kernel_ReturnOp : Kernel_Op<"return", [Terminator]> {
   let summary = "Ends the function";
   let description = [{
     Constraints: (C1) the operand has the type of the function's result, and is
-    there if that is.
+    there if that is; (C2) it is in no condition, step or choice.
   }];
   let arguments = (ins Optional<Kernel_Value>:$value);
   let assemblyFormat = "($value^ `:` type($value))? attr-dict";
@@ -94,7 +94,7 @@ def Kernel_GlobalOp : Kernel_Op<"global", [Symbol, HasParent<"::mlir::ModuleOp">
     tensor<4xsi8>`.
 
     Constraints: (C1) it is an array, of arrays or of numbers; (C2) there are as many
-    numbers as it holds, of their type.
+    numbers as it holds, of their type; (C3) these are at most 2^20, and told.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
                        ElementsAttr:$value);
@@ -121,12 +121,16 @@ def Kernel_VariableOp : Kernel_Op<"variable"> {
   let summary = "A variable of a block";
   let description = [{
     It holds anything until something is stored, and is gone where the block ends.
+    `align` is what it is aligned by, in bytes, if that is more than its type is.
 
-    Constraints: (C1) it can be written to.
+    Constraints: (C1) it can be written to; (C2) it is aligned by a power of two,
+    at most 4096.
   }];
-  let arguments = (ins StrAttr:$name);
+  let arguments = (ins StrAttr:$name, OptionalAttr<I64Attr>:$alignment);
   let results = (outs Kernel_PointerType:$pointer);
-  let assemblyFormat = "$name attr-dict `:` type($pointer)";
+  let assemblyFormat = [{
+    $name (`align` $alignment^)? attr-dict `:` type($pointer)
+  }];
   let hasVerifier = 1;
 }
 
@@ -207,10 +211,12 @@ def Kernel_MemberOp : Kernel_Op<"member", [Pure]> {
 def Kernel_ConstantOp : Kernel_Op<"constant", [
     Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "A number, or a vector of known numbers";
+  let description = "Constraints: (C1) vectors are dense.";
   let arguments = (ins TypedAttrInterface:$value);
   let results = (outs Kernel_NumberOrVector:$result);
   let assemblyFormat = "$value attr-dict";
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 def Kernel_BinaryOp : Kernel_Op<"binary", [Pure, AllTypesMatch<["lhs", "rhs", "result"]>]> {
@@ -218,7 +224,8 @@ def Kernel_BinaryOp : Kernel_Op<"binary", [Pure, AllTypesMatch<["lhs", "rhs", "r
   let description = [{
     As C does, of operands of one type: integers without a sign wrap.
 
-    Constraints: (C1) floats have no remainders, shifts and bits.
+    Constraints: (C1) floats have no remainders, shifts and bits; (C2) truths have
+    bits alone.
   }];
   let arguments = (ins Kernel_BinaryOperatorAttr:$kind,
                        Kernel_NumberOrVector:$lhs, Kernel_NumberOrVector:$rhs);
@@ -230,7 +237,9 @@ def Kernel_BinaryOp : Kernel_Op<"binary", [Pure, AllTypesMatch<["lhs", "rhs", "r
 def Kernel_UnaryOp : Kernel_Op<"unary", [
     Pure, AllTypesMatch<["operand", "result"]>]> {
   let summary = "Negates a number, or all of its bits";
-  let description = "Constraints: (C1) floats are negated only.";
+  let description = [{
+    Constraints: (C1) floats are negated only; (C2) truths are not.
+  }];
   let arguments = (ins Kernel_UnaryOperatorAttr:$kind,
                        Kernel_NumberOrVector:$operand);
   let results = (outs Kernel_NumberOrVector:$result);
@@ -240,10 +249,12 @@ def Kernel_UnaryOp : Kernel_Op<"unary", [
 
 def Kernel_CompareOp : Kernel_Op<"compare", [Pure, AllTypesMatch<["lhs", "rhs"]>]> {
   let summary = "Compares two numbers, or two pointers";
+  let description = "Constraints: (C1) vectors are not compared.";
   let arguments = (ins Kernel_ComparisonAttr:$comparison, Kernel_Value:$lhs,
                        Kernel_Value:$rhs);
   let results = (outs I1:$result);
   let assemblyFormat = "$comparison $lhs `,` $rhs attr-dict `:` type($lhs)";
+  let hasVerifier = 1;
 }
 
 def Kernel_CastOp : Kernel_Op<"cast", [Pure]> {
@@ -382,7 +393,7 @@ def Kernel_ContinueOp : Kernel_JumpOp<"continue"> {
   let summary = "Goes on with the next time of the innermost loop";
 }
 
-def Kernel_TrapOp : Kernel_Op<"trap", [Terminator]> {
+def Kernel_TrapOp : Kernel_Op<"trap"> {
   let summary = "Ends the program: what was called for is not allowed";
   let description = [{
     What `abort()` and all that checks arguments by it become. A kernel may be
