@@ -383,10 +383,8 @@ FunctionImporter::callKnown(StringRef name, const clang::CallExpr *expression) {
   return std::nullopt;
 }
 
-/// Why lambdas of `record` cannot be inlined; empty if they can. What is copied
-/// must be known where the lambda is made, which has a name of its own.
-static std::string whyNotInlined(const clang::CXXRecordDecl *record,
-                                 bool hasName) {
+/// Why lambdas of `record` cannot be inlined; empty if they can.
+static std::string whyNotInlined(const clang::CXXRecordDecl *record) {
   const clang::CXXMethodDecl *call = record->getLambdaCallOperator();
   for (const clang::LambdaCapture &each : record->captures()) {
     if (each.getCaptureKind() == clang::LCK_StarThis)
@@ -395,28 +393,49 @@ static std::string whyNotInlined(const clang::CXXRecordDecl *record,
       continue;
     if (!each.capturesVariable() || each.isPackExpansion())
       return "lambdas that copy other than variables";
-    const clang::ValueDecl *variable = each.getCapturedVar();
-    if (const auto *made = dyn_cast<clang::VarDecl>(variable);
-        made && made->isInitCapture())
+    const auto *made = dyn_cast<clang::VarDecl>(each.getCapturedVar());
+    if (made && made->isInitCapture())
       return "lambdas with variables of their own";
     if (call && !call->isConst())
       return "lambdas that change their copies";
-    if (!hasName && !variable->getType().isConstQualified())
-      return "lambdas without a name that copy what may change";
   }
   return "";
 }
 
-LogicalResult FunctionImporter::checkLambda(const clang::Expr *lambda,
-                                            bool hasName) {
+LogicalResult FunctionImporter::makeLambda(const clang::Expr *lambda) {
+  const clang::SourceLocation at = lambda->getBeginLoc();
   const auto *record =
       lambda->getType().getNonReferenceType()->getAsCXXRecordDecl();
+  const clang::Expr *made = lambda->IgnoreUnlessSpelledInSource();
   if (!record || !record->isLambda())
     return success();
-  const bool isHere =
-      isa<clang::LambdaExpr>(lambda->IgnoreUnlessSpelledInSource());
-  const std::string reason = whyNotInlined(record, hasName || !isHere);
-  return reason.empty() ? success() : refuse(lambda->getBeginLoc(), reason);
+  const bool hasCopies =
+      llvm::any_of(record->captures(), [](const clang::LambdaCapture &each) {
+        return each.getCaptureKind() == clang::LCK_ByCopy;
+      });
+  if (!isa<clang::LambdaExpr>(made))
+    return hasCopies && lambda->isPRValue()
+               ? refuse(at, "copies of lambdas that have copies")
+               : success();
+  const std::string reason = whyNotInlined(record);
+  if (!reason.empty())
+    return refuse(at, reason);
+  // What they copy is what it is now, whatever it will be.
+  auto &copies = captures[record];
+  copies.clear();
+  for (const clang::LambdaCapture &each : record->captures()) {
+    if (!each.capturesVariable() || each.getCaptureKind() != clang::LCK_ByCopy)
+      continue;
+    const clang::ValueDecl *captured = each.getCapturedVar();
+    auto found = places.find(captured);
+    if (found == places.end())
+      continue;
+    auto pointer = cast<PointerType>(found->second.getType());
+    Value copy = makeVariable(at, captured->getName(), pointer.getObject());
+    CopyOp::create(builder, location(at), found->second, copy);
+    copies.emplace_back(captured, copy);
+  }
+  return success();
 }
 
 FunctionImporter::Result FunctionImporter::inlineCall(
@@ -438,7 +457,7 @@ FunctionImporter::Result FunctionImporter::inlineCall(
        llvm::zip_equal(callee->parameters(), arguments)) {
     const clang::QualType type = parameter->getType();
     if (isWithoutObject(type)) {
-      if (failed(checkLambda(given, /*hasName=*/false)))
+      if (failed(makeLambda(given)))
         return failure();
       continue;
     }

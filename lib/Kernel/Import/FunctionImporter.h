@@ -136,8 +136,8 @@ private:
                     llvm::ArrayRef<const clang::Expr *> arguments,
                     mlir::Value object, mlir::Value result,
                     clang::SourceLocation place);
-  /// An error unless calls of `lambda`, of any type, can be inlined.
-  mlir::LogicalResult checkLambda(const clang::Expr *lambda, bool hasName);
+  /// Makes the copies of a lambda, if `lambda` is one that is made there.
+  mlir::LogicalResult makeLambda(const clang::Expr *lambda);
   /// An argument as the callee takes it: structures by a pointer to a copy.
   Result argument(const clang::Expr *expression);
 

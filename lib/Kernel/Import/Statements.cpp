@@ -246,32 +246,7 @@ LogicalResult FunctionImporter::importVariable(const clang::VarDecl *variable) {
   const clang::QualType type = variable->getType();
   if (const auto *record = type->getAsCXXRecordDecl();
       record && record->isLambda()) {
-    if (!isa_and_nonnull<clang::LambdaExpr>(
-            init ? init->IgnoreUnlessSpelledInSource() : nullptr) &&
-        llvm::any_of(record->captures(), [](const clang::LambdaCapture &each) {
-          return each.getCaptureKind() == clang::LCK_ByCopy;
-        }))
-      return refuse(place, "copies of lambdas that have copies");
-    if (failed(checkLambda(init, /*hasName=*/true)))
-      return failure();
-    // What they copy is what it is now, whatever it will be.
-    auto &copies = captures[record];
-    copies.clear();
-    for (const clang::LambdaCapture &each : record->captures()) {
-      if (!each.capturesVariable() ||
-          each.getCaptureKind() != clang::LCK_ByCopy)
-        continue;
-      const clang::ValueDecl *captured = each.getCapturedVar();
-      auto found = places.find(captured);
-      if (found == places.end())
-        continue;
-      auto pointer = cast<PointerType>(found->second.getType());
-      Value copy =
-          makeVariable(place, captured->getName(), pointer.getObject());
-      CopyOp::create(builder, location(place), found->second, copy);
-      copies.emplace_back(captured, copy);
-    }
-    return success();
+    return init ? makeLambda(init) : success();
   }
   if (type->isReferenceType()) {
     Result referred = this->place(init);
