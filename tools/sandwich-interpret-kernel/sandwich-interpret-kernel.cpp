@@ -59,18 +59,25 @@ static std::optional<kernel::Lane> readNumber(StringRef text, Type type) {
     return kernel::fromDouble(number, lane);
   }
   auto integer = dyn_cast<IntegerType>(type);
-  APSInt number;
-  if (!integer || text.empty() ||
-      !llvm::all_of(text.drop_while([](char each) { return each == '-'; }),
-                    llvm::isDigit) ||
-      text.back() == '-' || text.size() > 20)
+  if (!integer)
     return std::nullopt;
-  number = APSInt(text);
+  // Signed where the type is, and not beyond it.
+  int64_t negative = 0;
+  uint64_t positive = 0;
+  const bool hasSign = integer.isSigned();
+  if (hasSign ? text.getAsInteger(10, negative)
+              : text.getAsInteger(10, positive))
+    return std::nullopt;
+  const bool fits = hasSign ? llvm::isIntN(integer.getWidth(), negative)
+                            : llvm::isUIntN(integer.getWidth(), positive);
+  if (!fits)
+    return std::nullopt;
   const std::string name = integer.getWidth() == 1
                                ? std::string("bool")
                                : (integer.isUnsigned() ? "u" : "i") +
                                      std::to_string(integer.getWidth());
-  return kernel::fromInteger(number.extOrTrunc(64).getExtValue(),
+  return kernel::fromInteger(hasSign ? negative
+                                     : static_cast<int64_t>(positive),
                              *kernel::laneTypeNamed(name));
 }
 
@@ -94,7 +101,8 @@ int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(
       argc, argv,
       "Runs a function of dialect kernel operation by operation\n\n"
-      "  sandwich-interpret-kernel dot.mlir dot -a file:x.f32 -a file:y.f32 -a 100\n\n"
+      "  sandwich-interpret-kernel dot.mlir dot -a file:x.f32 -a file:y.f32 -a "
+      "100\n\n"
       "The result is written to standard output, floats in base 16.\n");
   MLIRContext context;
   context.loadDialect<kernel::KernelDialect>();

@@ -25,8 +25,14 @@ static std::string commentOf(Location location) {
   SmallVector<StringRef> lines;
   comment.getValue().split(lines, '\n');
   std::string text;
-  for (StringRef line : lines)
-    text += "// " + line.str() + "\n";
+  for (StringRef line : lines) {
+    // Nothing that goes on with the next line, or that no editor shows.
+    std::string plain = line.rtrim("\\ \t").str();
+    std::replace_if(
+        plain.begin(), plain.end(),
+        [](char each) { return !llvm::isPrint(each); }, '?');
+    text += "// " + plain + "\n";
+  }
   return text;
 }
 
@@ -111,7 +117,8 @@ CppFunction::Places CppFunction::readBy(Operation *op) {
 std::string CppFunction::makeName(StringRef wanted) {
   const std::string plain = cppName(wanted);
   std::string name = plain;
-  for (int number = 2; !names.insert(name).second; ++number)
+  for (int number = 2; types.isTaken(name) || !names.insert(name).second;
+       ++number)
     name = plain + "_" + std::to_string(number);
   return name;
 }
@@ -130,8 +137,10 @@ std::string CppFunction::text(Value value, Binding binding) {
 
 std::string CppFunction::object(Value pointer, Binding binding) {
   const Expression expression = get(pointer);
-  if (expression.object.empty())
-    return "*" + text(pointer, Binding::Unary);
+  if (expression.object.empty()) {
+    const std::string object = "*" + text(pointer, Binding::Unary);
+    return binding < Binding::Unary ? "(" + object + ")" : object;
+  }
   return expression.objectBinding > binding ? "(" + expression.object + ")"
                                             : expression.object;
 }
@@ -156,34 +165,35 @@ void CppFunction::nameValue(Value value, Statements &statements) {
 void CppFunction::nameReaders(const Places &written, Operation *before,
                               Statements &statements) {
   Block *block = before->getBlock();
-  // In the order that they were computed in.
-  for (Operation &op : *block) {
-    if (&op == before)
-      break;
-    for (Value result : op.getResults()) {
-      auto found = pending.find(result);
-      if (found == pending.end() ||
-          llvm::none_of(found->second.reads, [&](Operation *each) {
-            return written.contains(each);
-          }))
-        continue;
-      const bool isUsedLater =
-          llvm::any_of(result.getUsers(), [&](Operation *user) {
-            Operation *ancestor = block->findAncestorOpInBlock(*user);
-            return ancestor &&
-                   (ancestor == before ? before->getNumRegions() > 0
-                                       : before->isBeforeInBlock(ancestor));
-          });
-      // An expression that was taken into another one is written with that.
-      const bool isTaken =
-          llvm::all_of(result.getUsers(), [&](Operation *user) {
-            return user->getBlock() == block && user->isBeforeInBlock(before) &&
-                   user->getNumResults() == 1;
-          });
-      if (isUsedLater && !isTaken)
-        nameValue(result, statements);
+  // What is not used any more is forgotten, so that this takes linear time.
+  SmallVector<Value> rest;
+  for (Value value : readers) {
+    if (!pending.contains(value))
+      continue;
+    if (value.getParentBlock() != block) {
+      rest.push_back(value);
+      continue;
     }
+    const bool isUsedLater =
+        llvm::any_of(value.getUsers(), [&](Operation *user) {
+          Operation *ancestor = block->findAncestorOpInBlock(*user);
+          return ancestor &&
+                 (ancestor == before ? before->getNumRegions() > 0
+                                     : before->isBeforeInBlock(ancestor));
+        });
+    const bool isUsedNow = llvm::is_contained(value.getUsers(), before);
+    if (!isUsedLater) {
+      if (isUsedNow)
+        rest.push_back(value);
+      continue;
+    }
+    if (llvm::any_of(pending.find(value)->second.reads,
+                     [&](Operation *each) { return written.contains(each); }))
+      nameValue(value, statements);
+    else
+      rest.push_back(value);
   }
+  readers = std::move(rest);
 }
 
 //===----------------------------------------------------------------------===//
@@ -221,6 +231,15 @@ FailureOr<CppFunction::Expression> CppFunction::castExpression(CastOp cast) {
                     .binding = Binding::Unary};
 }
 
+/// Whether the types that intrinsics have compute as `type` does: vectors of
+/// integers are those of 64 bits there.
+static bool hasOperators(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return !vector || vector.getElementType().isF32() ||
+         vector.getElementType().isF64() ||
+         vector.getElementType().isSignedInteger(64);
+}
+
 /// Whether C computes with `type` in more bits.
 static bool isPromoted(Type type) {
   return isa<IntegerType>(type) && bitWidthOf(type) < 32;
@@ -238,7 +257,7 @@ FailureOr<CppFunction::Expression> CppFunction::expressionOf(Operation *op) {
                               isPlain ? Binding::Primary : Binding::Unary};
       })
       .Case([&](AddressOp address) -> Result {
-        const std::string name = cppName(address.getTable());
+        const std::string name = types.symbol(address.getTable());
         return Expression{
             .text = "&" + name, .binding = Binding::Unary, .object = name};
       })
@@ -276,9 +295,7 @@ FailureOr<CppFunction::Expression> CppFunction::expressionOf(Operation *op) {
       })
       .Case([&](BinaryOp binary) -> Result {
         const Type type = binary.getType();
-        if (auto vector = dyn_cast<VectorType>(type);
-            vector && isa<IntegerType>(vector.getElementType()) &&
-            !vector.getElementType().isSignedInteger(64))
+        if (!hasOperators(type))
           return op->emitOpError("of ")
                  << type << " has no operator in C++ that is as short";
         Expression made{.text = text(binary.getLhs(), Binding::Unary) + " " +
@@ -292,6 +309,9 @@ FailureOr<CppFunction::Expression> CppFunction::expressionOf(Operation *op) {
       })
       .Case([&](UnaryOp unary) -> Result {
         const Type type = unary.getType();
+        if (!hasOperators(type))
+          return op->emitOpError("of ")
+                 << type << " has no operator in C++ that is as short";
         // Two signs in a row are another operator.
         Expression made{
             .text = (unary.getKind() == UnaryOperator::Negate ? "-" : "~") +
@@ -331,8 +351,8 @@ FailureOr<CppFunction::Expression> CppFunction::expressionOf(Operation *op) {
             .text = callText(intrinsic.getName(), intrinsic.getOperands())};
       })
       .Case([&](CallOp call) -> Result {
-        return Expression{
-            .text = callText(cppName(call.getCallee()), call.getOperands())};
+        return Expression{.text = callText(types.symbol(call.getCallee()),
+                                           call.getOperands())};
       })
       .Default([](Operation *other) -> Result {
         return other->emitOpError("cannot be written as C++");
@@ -398,6 +418,7 @@ LogicalResult CppFunction::writeConditional(ConditionalOp choice,
                     bound(*otherwise, Binding::Unary),
             .binding = Binding::Choice};
   pending[choice.getResult()] = {made, reads};
+  readers.push_back(choice.getResult());
   if (!written.empty() || !choice.getResult().hasOneUse())
     nameValue(choice.getResult(), statements);
   return success();
@@ -422,6 +443,8 @@ LogicalResult CppFunction::writeExpression(Operation *op,
     return success();
   }
   pending[result] = {*expression, readBy(op)};
+  if (!pending[result].reads.empty())
+    readers.push_back(result);
   const bool isCheap =
       isa<ConstantOp, AddressOp>(op) || isAddress(op) ||
       (isa<LoadOp>(op) && expression->binding == Binding::Primary &&
@@ -453,12 +476,18 @@ void CppFunction::writeVariable(VariableOp variable, Statements &statements) {
       first = ancestor;
   }
   auto store = dyn_cast_if_present<StoreOp>(first);
-  if (store && store.getPointer() == variable.getResult() &&
+  if (store && !variable.getAlignment() &&
+      store.getPointer() == variable.getResult() &&
       store.getValue() != variable.getResult()) {
     declaring.insert(store);
     return;
   }
-  emit(statements, types.declare(variable.getType().getObject(), name) + ";\n",
+  const std::string alignment =
+      variable.getAlignment()
+          ? "alignas(" + std::to_string(*variable.getAlignment()) + ") "
+          : "";
+  emit(statements,
+       alignment + types.declare(variable.getType().getObject(), name) + ";\n",
        false);
 }
 
@@ -674,7 +703,7 @@ std::string CppFunction::head() {
                         SymbolTable::Visibility::Public;
   return std::string(isPublic ? "extern \"C\" " : "static ") +
          types.declare(results.empty() ? Type() : results.front(),
-                       cppName(function.getSymName())) +
+                       types.symbol(function.getSymName())) +
          "(" + arguments + ")";
 }
 

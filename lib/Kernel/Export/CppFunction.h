@@ -37,7 +37,7 @@ private:
     std::string text;
     Binding binding = Binding::Primary;
     /// Of a pointer, what it points to.
-    std::string object;
+    std::string object = {};
     Binding objectBinding = Binding::Primary;
   };
   struct Statement {
@@ -101,6 +101,8 @@ private:
   FuncOp function;
   CppTypes &types;
   llvm::DenseMap<mlir::Value, Pending> pending;
+  /// Those in `pending` that read something, in the order of the text.
+  llvm::SmallVector<mlir::Value> readers;
   llvm::DenseMap<mlir::Value, Expression> named;
   llvm::DenseMap<mlir::Operation *, bool> escaping;
   /// Stores that are where a variable is declared.

@@ -54,13 +54,59 @@ std::string kernel::cppName(StringRef text) {
 // Types
 //===----------------------------------------------------------------------===//
 
+std::string CppTypes::takeName(StringRef wanted) {
+  const std::string plain = cppName(wanted);
+  std::string name = plain;
+  for (int number = 2; !fileNames.insert(name).second; ++number)
+    name = plain + "_" + std::to_string(number);
+  return name;
+}
+
+/// What C's library, whose headers are included, calls its own.
+static bool isOfLibrary(StringRef name) {
+  return symbolizeFunction(name) ||
+         llvm::is_contained(
+             {"abs",    "labs",    "llabs",  "div",    "ldiv",   "exit",
+              "abort",  "random",  "rand",   "index",  "rindex", "gamma",
+              "j0",     "j1",      "jn",     "y0",     "y1",     "yn",
+              "memcpy", "memmove", "memset", "memcmp", "strlen", "remainder",
+              "ldexp",  "frexp",   "modf",   "hypot",  "cbrt",   "log1p",
+              "log10",  "expm1",   "tan",    "atan",   "atan2",  "asin",
+              "acos",   "sinh",    "cosh",   "rint",   "lround", "signbit",
+              "isnan",  "isinf"},
+             name) ||
+         (name.ends_with("f") && symbolizeFunction(name.drop_back()));
+}
+
+void CppTypes::nameAll(ModuleOp module) {
+  // Those that others link with keep their names.
+  for (const bool isPublic : {true, false})
+    for (Operation &op : *module.getBody()) {
+      StringRef name = SymbolTable::getSymbolName(&op).getValue();
+      if ((isa<FuncOp>(op) && SymbolTable::getSymbolVisibility(&op) ==
+                                  SymbolTable::Visibility::Public) != isPublic)
+        continue;
+      symbols[name] =
+          takeName(isOfLibrary(name) ? name.str() + "_kernel" : name.str());
+    }
+  module.walk([&](Operation *op) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          this->name(type);
+    for (Type type : op->getResultTypes())
+      this->name(type);
+  });
+}
+
+std::string CppTypes::symbol(StringRef name) const {
+  return symbols.lookup(name);
+}
+
 std::string CppTypes::structureName(StructureType type) {
   if (auto found = structures.find(type); found != structures.end())
     return found->second;
-  const std::string wanted = cppName(type.getName());
-  std::string name = wanted;
-  for (int number = 2; !structureNames.insert(name).second; ++number)
-    name = wanted + "_" + std::to_string(number);
+  const std::string name = takeName(type.getName());
   // Those inside are defined before.
   std::string members;
   for (auto [member, each] :
@@ -133,8 +179,17 @@ static std::string floatText(const APFloat &value, Type type) {
   const std::string suffix = isDouble ? "" : "f";
   std::string text;
   if (value.isNaN()) {
-    text = "__builtin_nan" + suffix + "(\"\")";
-  } else if (value.isInfinity()) {
+    // With its bits.
+    const APInt bits = value.bitcastToAPInt();
+    return std::string("__builtin_bit_cast(") +
+           (isDouble       ? "double"
+            : type.isF32() ? "float"
+            : type.isF16() ? "_Float16"
+                           : "__bf16") +
+           ", (uint" + std::to_string(bits.getBitWidth()) + "_t)" +
+           std::to_string(bits.getZExtValue()) + "ull)";
+  }
+  if (value.isInfinity()) {
     text = std::string(value.isNegative() ? "-" : "") + "__builtin_inf" +
            suffix + "()";
   } else {
@@ -202,6 +257,27 @@ std::string kernel::cppNumber(Attribute value, Type type, CppTypes &types) {
         elements.isSplat() &&
         (isa<FloatType>(lane) ? elements.getSplatValue<APFloat>().isPosZero()
                               : elements.getSplatValue<APInt>().isZero());
+    // Vectors of integers are those of 64 bits.
+    const unsigned bits = lane.getIntOrFloatBitWidth();
+    if (!isZero && (isa<IntegerType>(lane) || lane.isF16()) && bits < 64) {
+      uint64_t word = 0;
+      unsigned filled = 0;
+      for (Attribute each : elements.getValues<Attribute>()) {
+        const APInt number =
+            isa<FloatAttr>(each)
+                ? cast<FloatAttr>(each).getValue().bitcastToAPInt()
+                : cast<IntegerAttr>(each).getValue();
+        word |= number.getZExtValue() << filled;
+        filled += bits;
+        if (filled < 64)
+          continue;
+        lanes += (lanes.empty() ? "(long long)" : ", (long long)") +
+                 std::to_string(word) + "ull";
+        word = 0;
+        filled = 0;
+      }
+      return "(" + types.name(type) + "){" + lanes + "}";
+    }
     if (!isZero)
       for (Attribute each : elements.getValues<Attribute>())
         lanes += (lanes.empty() ? "" : ", ") + cppNumber(each, lane, types);

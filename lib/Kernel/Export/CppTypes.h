@@ -28,14 +28,23 @@ public:
   std::string name(mlir::Type type);
   /// `float x[4]`, `const float *x`.
   std::string declare(mlir::Type type, llvm::StringRef name);
+  /// Names functions and tables, and all structures in `module`.
+  void nameAll(mlir::ModuleOp module);
+  /// The name of a function or of a table.
+  std::string symbol(llvm::StringRef name) const;
+  /// Whether something that is not of a function has this name.
+  bool isTaken(llvm::StringRef name) const { return fileNames.contains(name); }
   /// The definitions of all structures that were named so far.
   std::string definitions() const;
 
 private:
   std::string structureName(StructureType type);
+  std::string takeName(llvm::StringRef wanted);
 
   llvm::MapVector<mlir::Type, std::string> structures;
-  llvm::StringSet<> structureNames;
+  /// Those of functions, tables and structures.
+  llvm::StringSet<> fileNames;
+  llvm::StringMap<std::string> symbols;
   std::string text;
 };
 

@@ -30,21 +30,47 @@ static std::string tableText(Type type, ArrayRef<Attribute> &rest,
   return "{" + text + "}";
 }
 
+/// An error if a value has a type that intrinsics have none for.
+static LogicalResult checkVectors(ModuleOp module) {
+  const auto isKnown = [](Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    if (!vector)
+      return true;
+    return isMask(type)
+               ? llvm::is_contained({8, 16, 32, 64}, vector.getNumElements())
+               : llvm::is_contained({64, 128, 256, 512}, bitWidthOf(type));
+  };
+  LogicalResult result = success();
+  module.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (!isKnown(type) && succeeded(result))
+        result = op->emitOpError("gives ") << type
+                                           << ", which C++ has no name "
+                                              "for";
+  });
+  return result;
+}
+
 LogicalResult kernel::exportCpp(ModuleOp module, raw_ostream &stream) {
   CppTypes types;
+  for (Operation &op : *module.getBody())
+    if (!isa<FuncOp, GlobalOp>(op))
+      return op.emitOpError("is no function or table of dialect kernel");
+  if (failed(checkVectors(module)))
+    return failure();
+  types.nameAll(module);
   std::string tables, heads, functions;
   for (Operation &op : *module.getBody()) {
     if (auto global = dyn_cast<GlobalOp>(op)) {
       auto numbers = llvm::to_vector(global.getValue().getValues<Attribute>());
       ArrayRef<Attribute> rest = numbers;
-      tables += "static const " +
-                types.declare(global.getType(), cppName(global.getSymName())) +
-                " = " + tableText(global.getType(), rest, types) + ";\n";
+      tables +=
+          "alignas(64) static const " +
+          types.declare(global.getType(), types.symbol(global.getSymName())) +
+          " = " + tableText(global.getType(), rest, types) + ";\n";
       continue;
     }
-    auto function = dyn_cast<FuncOp>(op);
-    if (!function)
-      return op.emitOpError("is no function or table of dialect kernel");
+    auto function = cast<FuncOp>(op);
     CppFunction writer(function, types);
     heads += writer.head() + ";\n";
     FailureOr<std::string> text = writer.write();

@@ -420,6 +420,7 @@ LogicalResult FunctionImporter::makeLambda(const clang::Expr *lambda) {
   const std::string reason = whyNotInlined(record);
   if (!reason.empty())
     return refuse(at, reason);
+  objectsOfLambdas[record] = self;
   // What they copy is what it is now, whatever it will be.
   auto &copies = captures[record];
   copies.clear();
@@ -489,10 +490,13 @@ FunctionImporter::Result FunctionImporter::inlineCall(
       outer.emplace_back(variable, places.lookup(variable));
       places[variable] = copy;
     }
-  // A lambda's object is that of the function it is in.
+  // A lambda's object is that of the function it was made in.
   Value outerSelf = self;
   if (!isLambda)
     self = object;
+  else if (auto found = objectsOfLambdas.find(method->getParent());
+           found != objectsOfLambdas.end())
+    self = found->second;
   std::optional<Inlined> around = std::exchange(
       inlined,
       Inlined{body->body_empty() ? nullptr : body->body_back(), result, {}});

@@ -176,6 +176,8 @@ private:
   };
   std::optional<Inlined> inlined;
   llvm::SmallPtrSet<const clang::FunctionDecl *, 4> inlining;
+  /// The object that lambdas refer to, by their types.
+  llvm::DenseMap<const clang::CXXRecordDecl *, mlir::Value> objectsOfLambdas;
   /// By-copy captures, at the lambda's type.
   llvm::DenseMap<
       const clang::CXXRecordDecl *,

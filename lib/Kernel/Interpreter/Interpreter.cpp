@@ -12,6 +12,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
@@ -67,8 +68,31 @@ private:
                                           int64_t size);
   FailureOr<Address> makeVariable(Operation *op, Type type);
 
+  /// Variables are gone where their block ends, unless a table is behind them.
+  class Scope {
+  public:
+    explicit Scope(Run &run)
+        : run(run), memories(run.memories.size()),
+          variables(run.variables.size()), tables(run.tables.size()),
+          bytes(run.variableBytes) {}
+    ~Scope() {
+      if (run.tables.size() != tables)
+        return;
+      run.memories.resize(memories);
+      run.variables.resize(variables);
+      run.variableBytes = bytes;
+    }
+
+  private:
+    Run &run;
+    size_t memories, variables;
+    unsigned tables;
+    int64_t bytes;
+  };
+
   const InterpreterLimits &limits;
   uint64_t operations = 0;
+  int depth = 0;
   int64_t variableBytes = 0;
   std::vector<std::span<std::byte>> memories;
   std::vector<std::unique_ptr<std::byte[]>> variables;
@@ -186,7 +210,10 @@ FailureOr<std::span<std::byte>> Run::bytesAt(Operation *op, Address address,
 
 FailureOr<Address> Run::makeVariable(Operation *op, Type type) {
   const std::optional<Layout> layout = layoutOf(type);
-  if (!layout || layout->size > limits.variableBytes - variableBytes)
+  // Each has a number that pointers in memory hold.
+  constexpr size_t mostMemories = size_t{1} << 22;
+  if (!layout || layout->size > limits.variableBytes - variableBytes ||
+      memories.size() >= mostMemories)
     return op->emitError("has no room for a variable of ") << type;
   variableBytes += layout->size;
   const auto size = static_cast<size_t>(layout->size);
@@ -530,6 +557,7 @@ FailureOr<Datum> Run::evaluateRegion(Region &region, Values &values) {
 }
 
 FailureOr<bool> Run::holds(Region &condition, Values &values) {
+  const Scope scope(*this);
   FailureOr<Datum> truth = evaluateRegion(condition, values);
   if (failed(truth))
     return failure();
@@ -623,11 +651,7 @@ FailureOr<Flow> Run::runOperation(Operation *op, Values &values) {
 }
 
 FailureOr<Flow> Run::runBlock(Block &block, Values &values) {
-  // Variables are gone where their block ends.
-  const size_t memoriesBefore = memories.size(),
-               variablesBefore = variables.size();
-  const int64_t bytesBefore = variableBytes;
-  const size_t tablesBefore = tables.size();
+  const Scope scope(*this);
   Flow flow = Flow::Next;
   for (Operation &op : block) {
     FailureOr<Flow> next = runOperation(&op, values);
@@ -637,16 +661,16 @@ FailureOr<Flow> Run::runBlock(Block &block, Values &values) {
     if (flow != Flow::Next)
       break;
   }
-  // A table that was first used here stays.
-  if (tables.size() == tablesBefore) {
-    memories.resize(memoriesBefore);
-    variables.resize(variablesBefore);
-    variableBytes = bytesBefore;
-  }
   return flow;
 }
 
 FailureOr<Datum> Run::call(FuncOp function, std::vector<Datum> arguments) {
+  // Kernels do not call themselves, and not through many others.
+  constexpr int deepest = 256;
+  if (depth == deepest)
+    return function.emitError("is called by too many others within each other");
+  ++depth;
+  const llvm::scope_exit leave([&] { --depth; });
   Values values;
   Block &body = function.getBody().front();
   for (auto [parameter, argument] :
