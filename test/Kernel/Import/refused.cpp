@@ -3,7 +3,7 @@
 // RUN: not sandwich-import %s --function=none 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not sandwich-import %s --function=two 2>&1 | FileCheck %s --check-prefix=TWO
 // RUN: not sandwich-import %t.none.cpp 2>&1 | FileCheck %s --check-prefix=FILE
-// RUN: not sandwich-import %S/c.c --emit=python 2>&1 | FileCheck %s --check-prefix=EMIT
+// RUN: not sandwich-import %S/Inputs/c.c --emit=python 2>&1 | FileCheck %s --check-prefix=EMIT
 // RUN: sandwich-import %s --function=fine | FileCheck %s --check-prefix=FINE
 //
 // What kernels must not have is told with its place, all of it at once, and
@@ -23,7 +23,7 @@
 int factorial(int n) { return n < 2 ? 1 : n * factorial(n - 1); }
 
 void forever(float *x) {
-  // CHECK: refused.cpp:[[#@LINE+1]]:3: error: kernels must not have loops without a condition that ends them
+  // CHECK: refused.cpp:[[#@LINE+1]]:3: error: kernels must not have loops that nothing in them ends
   for (;;)
     x[0] += 1;
 }
