@@ -345,11 +345,10 @@ void Raiser::collectWritten(Operation *root, Mapping &aliases,
     Mapping inner;
     for (auto [argument, operand] :
          llvm::zip_equal(callee.getBody().getArguments(), call.getOperands()))
-      if (isa<kernel::PointerType>(operand.getType()))
-        if (std::optional<Slot> slot = resolve(operand, aliases))
-          inner[argument] = *slot;
-        else
-          inner[argument] = Value();
+      if (isa<kernel::PointerType>(operand.getType())) {
+        const std::optional<Slot> slot = resolve(operand, aliases);
+        inner[argument] = slot ? Datum(*slot) : Datum(Value());
+      }
     collectWritten(callee, inner, found);
   });
 }
