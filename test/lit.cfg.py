@@ -147,7 +147,7 @@ if sysroot and shutil.which("qemu-aarch64") and os.path.exists(
     if os.path.exists(sysroot + "/python3") and os.path.exists(
             sysroot + "/usr/lib/python3/dist-packages/numpy"):
         config.available_features.add("aarch64-python")
-                config.substitutions.append(("%aarch64_sysroot", sysroot))
+        config.substitutions.append(("%aarch64_sysroot", sysroot))
         config.substitutions.append((
             "%aarch64_python",
             f"qemu-aarch64 -L {sysroot} "

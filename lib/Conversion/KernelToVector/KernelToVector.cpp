@@ -1331,13 +1331,14 @@ static void countLoop(IRRewriter &rewriter, scf::WhileOp loop) {
       !matchPattern(next.getRhs(), m_Constant(&step)) ||
       !step.getValue().isStrictlyPositive())
     return;
-  // A known end may stand in the loop.
-  if (Operation *op = compare.getRhs().getDefiningOp();
-      op && loop->isProperAncestor(op)) {
-    if (!isa<arith::ConstantOp>(op))
-      return;
-    op->moveBefore(loop);
-  }
+  // What is known of both may stand in the loop.
+  for (Value bound : {compare.getRhs(), next.getRhs()})
+    if (Operation *op = bound.getDefiningOp();
+        op && loop->isProperAncestor(op)) {
+      if (!isa<arith::ConstantOp>(op))
+        return;
+      op->moveBefore(loop);
+    }
   OpResult last = cast<OpResult>(loop.getResult(number));
   const bool isUsed = !last.use_empty();
   Value first = loop.getInits()[number], end = compare.getRhs();

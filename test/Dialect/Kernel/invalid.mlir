@@ -364,3 +364,72 @@ kernel.func @binary(%x: vector<8xf32>) {
   // expected-error @below {{'kernel.binary' op (C1) is not for 'vector<8xf32>'}}
   %y = kernel.binary and %x, %x : vector<8xf32>
 }
+
+// -----
+
+// kernel.func (C3): what is called is there.
+// expected-error @below {{'kernel.func' op (C3) has a body}}
+kernel.func private @declared(%x: f32)
+
+// -----
+
+// kernel.return (C2): a choice has a value.
+kernel.func @choice(%c: i1, %x: f32) -> f32 {
+  %y = kernel.conditional %c {
+    kernel.if %c {
+      // expected-error @below {{'kernel.return' op (C2) must not be in a condition, a step or a choice}}
+      kernel.return %x : f32
+    } else {
+    }
+    kernel.yield %x : f32
+  } else {
+    kernel.yield %x : f32
+  } : f32
+  kernel.return %y : f32
+}
+
+// -----
+
+// kernel.variable (C2).
+kernel.func @variable() {
+  // expected-error @below {{'kernel.variable' op (C2) must be aligned by a power of two up to 4096}}
+  %x = kernel.variable "x" align 48 : !kernel.pointer<f32>
+}
+
+// -----
+
+// kernel.global (C3).
+// expected-error @below {{'kernel.global' op (C3) must have at most 2^20 numbers, all of them told}}
+kernel.global @large : !kernel.array<1048577 x si8> = dense<0> : tensor<1048577xsi8>
+
+// -----
+
+// kernel.constant (C1).
+kernel.func @constant() {
+  // expected-error @below {{'kernel.constant' op (C1) must be a number or a dense vector}}
+  %x = kernel.constant dense_resource<elsewhere> : vector<4xf32>
+}
+
+// -----
+
+// kernel.compare (C1).
+kernel.func @compare(%x: vector<4xf32>) {
+  // expected-error @below {{'kernel.compare' op (C1) is not for vectors}}
+  %y = kernel.compare lt %x, %x : vector<4xf32>
+}
+
+// -----
+
+// kernel.binary (C2).
+kernel.func @truths(%x: i1) {
+  // expected-error @below {{'kernel.binary' op (C2) is not for truths}}
+  %y = kernel.binary add %x, %x : i1
+}
+
+// -----
+
+// kernel.unary (C2).
+kernel.func @truth(%x: i1) {
+  // expected-error @below {{'kernel.unary' op (C2) is not for truths}}
+  %y = kernel.unary not %x : i1
+}
