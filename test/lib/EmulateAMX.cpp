@@ -148,23 +148,38 @@ void Emulator::emulate(tile::LoadOp op) {
   VectorType type = getElementsType(op.getBase());
   forRows(rowsOf(op.getTile()), [&](Value row) {
     SmallVector<Value> position = rowPosition(op, row);
-    Value elements;
-    if (op.getTile() == tile::firstInputTile ||
-        op.getTile() == tile::firstInputTile + 1) {
-      Value count =
-          arith::MulIOp::create(b, loadState(inputWordsWord),
-                                index(type.getNumElements() / rowWords));
-      Value mask =
-          vector::CreateMaskOp::create(b, type.clone(b.getI1Type()), count);
-      Value zero =
-          arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(type)));
-      elements = vector::MaskedLoadOp::create(b, type, op.getBase(), position,
-                                              mask, zero);
-    } else {
-      elements = vector::LoadOp::create(b, type, op.getBase(), position);
+    // Integers as soon as they are there: what moves vectors of bf16, or masks
+    // them, calls a library on CPUs that have none.
+    const auto load = [&](int64_t words) -> Value {
+      const int64_t elements = type.getNumElements() * words / rowWords;
+      Value loaded = vector::LoadOp::create(
+          b, VectorType::get({elements}, type.getElementType()), op.getBase(),
+          position);
+      return b.createOrFold<vector::BitCastOp>(
+          VectorType::get({words}, rowType.getElementType()), loaded);
+    };
+    if (op.getTile() != tile::firstInputTile &&
+        op.getTile() != tile::firstInputTile + 1) {
+      storeRow(load(rowWords), op.getTile(), row);
+      return;
     }
-    storeRow(b.createOrFold<vector::BitCastOp>(rowType, elements), op.getTile(),
-             row);
+    // A row of inputs is whole or half.
+    Value isWhole =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                              loadState(inputWordsWord), index(rowWords));
+    auto branch =
+        scf::IfOp::create(b, rowType, isWhole, /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      scf::YieldOp::create(b, load(rowWords));
+      b.setInsertionPointToStart(branch.elseBlock());
+      Value row = vector::InsertStridedSliceOp::create(
+          b, load(rowWords / 2), splat(0), ArrayRef<int64_t>{0},
+          ArrayRef<int64_t>{1});
+      scf::YieldOp::create(b, row);
+    }
+    storeRow(branch.getResult(0), op.getTile(), row);
   });
 }
 
