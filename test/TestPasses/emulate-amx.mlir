@@ -10,9 +10,13 @@
 // CHECK: memref.load %[[STATE]]
 // CHECK: scf.for
 // CHECK: memref.load %[[STATE]]
-// CHECK: vector.create_mask %{{.*}} : vector<32xi1>
-// CHECK: vector.maskedload %{{.*}} : memref<?x?xbf16>, vector<32xi1>, vector<32xbf16> into vector<32xbf16>
+// CHECK: scf.if %{{.*}} -> (vector<16xi32>)
+// CHECK: vector.load %{{.*}} : memref<?x?xbf16>, vector<32xbf16>
 // CHECK: vector.bitcast %{{.*}} : vector<32xbf16> to vector<16xi32>
+// CHECK: } else {
+// CHECK: vector.load %{{.*}} : memref<?x?xbf16>, vector<16xbf16>
+// CHECK: vector.bitcast %{{.*}} : vector<16xbf16> to vector<8xi32>
+// CHECK: vector.insert_strided_slice
 // CHECK: scf.for
 // CHECK: vector.load %{{.*}} : memref<?xbf16>, vector<32xbf16>
 // CHECK: arith.shli
