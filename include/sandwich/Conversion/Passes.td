@@ -196,7 +196,8 @@ def KernelToVector : Pass<"kernel-to-vector", "::mlir::ModuleOp"> {
     ```
 
     A branch that ends early takes what comes behind it into its other side.
-    What is checked by `kernel.trap` is taken for true. A function with anything
+    What is checked by `kernel.trap` is taken for true, and nothing before what an
+    argument points to may be reached. A function with anything
     else that has no such form, as a loop that is left early, stays as it is,
     with a warning at the place that it stops at.
   }];

@@ -679,23 +679,25 @@ Lowering::Result Lowering::evaluateScaled(const Expression &product,
   Result exponent = evaluate(*power, domain);
   if (failed(number) || failed(exponent))
     return failure();
-  // Half of the exponent, and the rest of it, are exponents of f32 where the
-  // product is one or nearly: no f64 is needed. Only what is subnormal may be
+  // Three exponents of f32 whose sum it is: no f64 is needed, and beyond them
+  // whatever f32 it is of is infinite or zero. Only what is subnormal may be
   // rounded twice.
   const int64_t size = domain.size();
   Type integers = typeOf(LaneType::I32, size);
-  const auto integer = [&](int64_t value) {
-    return splat(LaneType::I32, size, value);
+  const auto clamp = [&](Value value, int64_t least, int64_t most) -> Value {
+    value = make<arith::MaxSIOp>(value, splat(LaneType::I32, size, least));
+    return make<arith::MinSIOp>(value, splat(LaneType::I32, size, most));
   };
-  Value whole = make<arith::FPToSIOp>(integers, materialize(*exponent, domain));
-  whole = make<arith::MaxSIOp>(whole, integer(-252));
-  whole = make<arith::MinSIOp>(whole, integer(254));
-  Value half = make<arith::ShRSIOp>(whole, integer(1));
-  Value rest = make<arith::SubIOp>(whole, half);
+  Value rest = make<arith::FPToSIOp>(integers, materialize(*exponent, domain));
+  rest = clamp(rest, -378, 381);
+  Value half = make<arith::ShRSIOp>(rest, splat(LaneType::I32, size, 1));
   Value scaled = materialize(*number, domain);
-  for (Value part : {half, rest}) {
-    Value biased = make<arith::AddIOp>(part, integer(127));
-    Value bits = make<arith::ShLIOp>(biased, integer(23));
+  for (const bool isLast : {false, false, true}) {
+    Value part = isLast ? rest : clamp(half, -126, 127);
+    rest = make<arith::SubIOp>(rest, part);
+    half = rest;
+    Value biased = make<arith::AddIOp>(part, splat(LaneType::I32, size, 127));
+    Value bits = make<arith::ShLIOp>(biased, splat(LaneType::I32, size, 23));
     scaled = make<arith::MulFOp>(
         scaled, make<arith::BitcastOp>(typeOf(LaneType::F32, size), bits));
   }

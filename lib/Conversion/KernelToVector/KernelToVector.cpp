@@ -156,6 +156,8 @@ private:
   bool isReachedAs(Value pointer, Type element, llvm::DenseSet<Value> &visited);
   /// The slots that operations write to and that are there now.
   SmallVector<Slot> slotsWritten(ArrayRef<Region *> regions);
+  /// Those of `written` that have a value now.
+  SmallVector<Slot> carried(const std::set<Slot> &written);
   void collectWritten(Operation *op, Mapping &aliases, std::set<Slot> &found);
   std::optional<Slot> resolve(Value pointer, const Mapping &aliases);
 
@@ -266,11 +268,13 @@ bool Raiser::isReachedAs(Value pointer, Type element,
       if (use.getOperandNumber() == 1)
         fits = isElement(store.getValue().getType());
       else
-        fits = isa_and_nonnull<kernel::VariableOp>(variable) &&
-               llvm::all_of(variable->getUsers(), [&](Operation *reader) {
-                 return !isa<kernel::LoadOp>(reader) ||
-                        isReachedAs(reader->getResult(0), element, visited);
-               });
+        fits =
+            isa_and_nonnull<kernel::VariableOp>(variable) &&
+            llvm::all_of(variable->getUsers(), [&](Operation *reader) {
+              return isa<kernel::LoadOp>(reader)
+                         ? isReachedAs(reader->getResult(0), element, visited)
+                         : isa<kernel::StoreOp>(reader);
+            });
     } else if (auto intrinsic = dyn_cast<kernel::IntrinsicOp>(user)) {
       const kernel::Intrinsic *known =
           kernel::IntrinsicTable::x86().find(intrinsic.getName());
@@ -359,7 +363,19 @@ SmallVector<Slot> Raiser::slotsWritten(ArrayRef<Region *> regions) {
   for (Region *region : regions)
     for (Operation &op : region->front())
       collectWritten(&op, none, found);
-  return SmallVector<Slot>(found.begin(), found.end());
+  return carried(found);
+}
+
+SmallVector<Slot> Raiser::carried(const std::set<Slot> &written) {
+  // A pointer that points nowhere yet is set again before it is used, or that
+  // is refused there.
+  SmallVector<Slot> result;
+  for (const Slot &slot : written) {
+    const auto *place = std::get_if<MemoryPlace>(&slots.find(slot)->second);
+    if (!place || place->base)
+      result.push_back(slot);
+  }
+  return result;
 }
 
 FailureOr<SmallVector<Value>> Raiser::valuesOf(ArrayRef<Slot> which,
@@ -393,6 +409,15 @@ void Raiser::assign(ArrayRef<Slot> which, ValueRange values,
   }
 }
 
+/// Whether memory of `type` has pointers, or truths.
+static bool hasPointers(Type type) {
+  if (auto array = dyn_cast<kernel::ArrayType>(type))
+    return hasPointers(array.getElement());
+  if (auto structure = dyn_cast<kernel::StructureType>(type))
+    return llvm::any_of(structure.getTypes(), hasPointers);
+  return !elementOf(type);
+}
+
 LogicalResult Raiser::raiseVariable(kernel::VariableOp variable) {
   Type object = variable.getType().getObject();
   Location location = variable.getLoc();
@@ -408,16 +433,17 @@ LogicalResult Raiser::raiseVariable(kernel::VariableOp variable) {
     set(variable.getPointer(), Slot{variable, ""});
     return success();
   }
-  if (!elementOf(object) && !isa<kernel::StructureType>(object))
+  if (hasPointers(object))
     return refuse(variable, "a variable of pointers in memory");
   Type element = memoryElement(variable.getPointer(), object);
   const int64_t count =
       kernel::layoutOf(object)->size * 8 / element.getIntOrFloatBitWidth();
   // Once, however often its block runs.
   OpBuilder entry = OpBuilder::atBlockBegin(&made.getBody().front());
-  Value memory = memref::AllocaOp::create(entry, location,
-                                          MemRefType::get({count}, element),
-                                          entry.getI64IntegerAttr(64));
+  Value memory = memref::AllocaOp::create(
+      entry, location, MemRefType::get({count}, element),
+      entry.getI64IntegerAttr(
+          std::max<int64_t>(64, variable.getAlignment().value_or(1))));
   memory = memref::CastOp::create(
       entry, location, MemRefType::get({ShapedType::kDynamic}, element),
       memory);
@@ -459,8 +485,20 @@ LogicalResult Raiser::raiseAddress(kernel::AddressOp address) {
   }
   auto type = MemRefType::get({numbers.getNumElements()}, element);
   auto module = function->getParentOfType<ModuleOp>();
-  const std::string name =
+  const std::string wanted =
       table.getSymName().str() + (isBytes ? "_bytes" : "_numbers");
+  std::string name = wanted;
+  const auto isOther = [&](Operation *op) {
+    auto global = dyn_cast<memref::GlobalOp>(op);
+    return !global || global.getType() != type ||
+           global.getInitialValue() != Attribute(numbers);
+  };
+  for (int number = 2;; ++number) {
+    Operation *known = module.lookupSymbol(name);
+    if (!known || !isOther(known))
+      break;
+    name = wanted + "_" + std::to_string(number);
+  }
   if (!module.lookupSymbol(name)) {
     OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
     memref::GlobalOp::create(top, table.getLoc(), name,
@@ -623,7 +661,7 @@ LogicalResult Raiser::raiseCopy(kernel::CopyOp copy) {
     FailureOr<MemoryPlace> target = place(copy, copy.getTo());
     const auto *number = std::get_if<Value>(&value);
     if (failed(target) || !number) {
-      result = failure();
+      result = failed(target) ? failure() : refuse(copy, "a pointer in memory");
       return;
     }
     result = storeTo(copy, *number, advance(copy.getLoc(), *target, {}, byte));
@@ -907,7 +945,8 @@ LogicalResult Raiser::raiseIf(kernel::IfOp branch) {
 }
 
 LogicalResult Raiser::raiseConditional(kernel::ConditionalOp choice) {
-  if (isa<kernel::PointerType>(choice.getType()))
+  const bool isUsed = !choice.getResult().use_empty();
+  if (isUsed && isa<kernel::PointerType>(choice.getType()))
     return refuse(choice, "a choice between places");
   const SmallVector<Slot> written =
       slotsWritten({&choice.getThen(), &choice.getOtherwise()});
@@ -924,7 +963,8 @@ LogicalResult Raiser::raiseConditional(kernel::ConditionalOp choice) {
       });
   if (failed(result))
     return failure();
-  set(choice.getResult(), *result);
+  if (isUsed)
+    set(choice.getResult(), *result);
   return success();
 }
 
@@ -963,7 +1003,7 @@ FailureOr<Raiser::Ending> Raiser::raiseEarlyEnd(kernel::IfOp branch,
   collectWritten(branch, none, found);
   for (auto at = rest; at != end; ++at)
     collectWritten(&*at, none, found);
-  const SmallVector<Slot> written(found.begin(), found.end());
+  const SmallVector<Slot> written = carried(found);
   Type result = within == Within::Function ? resultType : Type();
   FailureOr<Value> value = buildIf(
       branch.getLoc(), number(branch.getCondition()), result, written,
@@ -991,9 +1031,9 @@ FailureOr<Raiser::Ending> Raiser::raiseEarlyEnd(kernel::IfOp branch,
 LogicalResult Raiser::raiseFor(kernel::ForOp loop) {
   Location location = loop.getLoc();
   const Environment before = slots;
-  const SmallVector<Slot> carried =
+  const SmallVector<Slot> moved =
       slotsWritten({&loop.getCondition(), &loop.getStep(), &loop.getBody()});
-  FailureOr<SmallVector<Value>> first = valuesOf(carried, before, location);
+  FailureOr<SmallVector<Value>> first = valuesOf(moved, before, location);
   if (failed(first))
     return failure();
   const SmallVector<Type> types =
@@ -1003,40 +1043,41 @@ LogicalResult Raiser::raiseFor(kernel::ForOp loop) {
   const SmallVector<Location> places(types.size(), location);
 
   Block *head = builder.createBlock(&repeat.getBefore(), {}, types, places);
-  assign(carried, head->getArguments(), before);
+  assign(moved, head->getArguments(), before);
   Block &condition = loop.getCondition().front();
   for (Operation &op : condition.without_terminator())
     if (failed(raiseOperation(&op)))
       return failure();
   Value holds = number(cast<kernel::YieldOp>(condition.back()).getValue());
-  FailureOr<SmallVector<Value>> passed = valuesOf(carried, before, location);
+  FailureOr<SmallVector<Value>> passed = valuesOf(moved, before, location);
   if (failed(passed))
     return failure();
   scf::ConditionOp::create(builder, location, holds, *passed);
 
   Block *body = builder.createBlock(&repeat.getAfter(), {}, types, places);
-  assign(carried, body->getArguments(), before);
+  slots = before;
+  assign(moved, body->getArguments(), before);
   Block &statements = loop.getBody().front();
   if (failed(raise(statements.begin(), statements.end(), Within::Loop)))
     return failure();
   Block &step = loop.getStep().front();
   if (failed(raise(step.begin(), step.end(), Within::Branch)))
     return failure();
-  FailureOr<SmallVector<Value>> next = valuesOf(carried, before, location);
+  FailureOr<SmallVector<Value>> next = valuesOf(moved, before, location);
   if (failed(next))
     return failure();
   scf::YieldOp::create(builder, location, *next);
   slots = before;
-  assign(carried, repeat.getResults(), before);
+  assign(moved, repeat.getResults(), before);
   return success();
 }
 
 LogicalResult Raiser::raiseDo(kernel::DoOp loop) {
   Location location = loop.getLoc();
   const Environment before = slots;
-  const SmallVector<Slot> carried =
+  const SmallVector<Slot> moved =
       slotsWritten({&loop.getBody(), &loop.getCondition()});
-  FailureOr<SmallVector<Value>> first = valuesOf(carried, before, location);
+  FailureOr<SmallVector<Value>> first = valuesOf(moved, before, location);
   if (failed(first))
     return failure();
   const SmallVector<Type> types =
@@ -1045,7 +1086,7 @@ LogicalResult Raiser::raiseDo(kernel::DoOp loop) {
   OpBuilder::InsertionGuard guard(builder);
   const SmallVector<Location> places(types.size(), location);
   Block *head = builder.createBlock(&repeat.getBefore(), {}, types, places);
-  assign(carried, head->getArguments(), before);
+  assign(moved, head->getArguments(), before);
   Block &body = loop.getBody().front();
   if (failed(raise(body.begin(), body.end(), Within::Loop)))
     return failure();
@@ -1054,14 +1095,14 @@ LogicalResult Raiser::raiseDo(kernel::DoOp loop) {
     if (failed(raiseOperation(&op)))
       return failure();
   Value holds = number(cast<kernel::YieldOp>(condition.back()).getValue());
-  FailureOr<SmallVector<Value>> passed = valuesOf(carried, before, location);
+  FailureOr<SmallVector<Value>> passed = valuesOf(moved, before, location);
   if (failed(passed))
     return failure();
   scf::ConditionOp::create(builder, location, holds, *passed);
   Block *rest = builder.createBlock(&repeat.getAfter(), {}, types, places);
   scf::YieldOp::create(builder, location, rest->getArguments());
   slots = before;
-  assign(carried, repeat.getResults(), before);
+  assign(moved, repeat.getResults(), before);
   return success();
 }
 
@@ -1078,13 +1119,19 @@ LogicalResult Raiser::raiseCall(kernel::CallOp call) {
   resultType = hasNumber ? lowered(call.getResult().getType()) : Type();
   FailureOr<Ending> ending = raise(body.begin(), body.end(), Within::Function);
   resultType = outer;
+  // Its variables are gone.
+  std::erase_if(slots, [&](const auto &entry) {
+    return entry.first.variable->template getParentOfType<kernel::FuncOp>() ==
+           callee;
+  });
 
   if (failed(ending))
     return failure();
   if (!call.getResult())
     return success();
   if (!ending->result)
-    return refuse(call, "a function that ends without its result");
+    return refuse(call, "a function that chooses between places, or ends "
+                        "without its result");
   set(call.getResult(), *ending->result);
   return success();
 }
@@ -1331,14 +1378,14 @@ static void countLoop(IRRewriter &rewriter, scf::WhileOp loop) {
       !matchPattern(next.getRhs(), m_Constant(&step)) ||
       !step.getValue().isStrictlyPositive())
     return;
-  // What is known of both may stand in the loop.
-  for (Value bound : {compare.getRhs(), next.getRhs()})
-    if (Operation *op = bound.getDefiningOp();
-        op && loop->isProperAncestor(op)) {
-      if (!isa<arith::ConstantOp>(op))
-        return;
-      op->moveBefore(loop);
-    }
+  // What is known of both may stand in the loop, and nothing else of it.
+  for (Value bound : {compare.getRhs(), next.getRhs()}) {
+    if (!loop->isAncestor(bound.getParentBlock()->getParentOp()))
+      continue;
+    if (!isa_and_nonnull<arith::ConstantOp>(bound.getDefiningOp()))
+      return;
+    bound.getDefiningOp()->moveBefore(loop);
+  }
   OpResult last = cast<OpResult>(loop.getResult(number));
   const bool isUsed = !last.use_empty();
   Value first = loop.getInits()[number], end = compare.getRhs();
@@ -1415,8 +1462,19 @@ struct KernelToVector : sandwich::impl::KernelToVectorBase<KernelToVector> {
         continue;
       raised.push_back(function);
     }
-    for (kernel::FuncOp each : raised)
-      each.erase();
+    // One that is called by what stays goes on under another name.
+    for (kernel::FuncOp each : raised) {
+      const StringRef old = each.getSymName();
+      std::string name = old.str() + "_kernel";
+      for (int number = 2; module.lookupSymbol(name); ++number)
+        name = old.str() + "_kernel_" + std::to_string(number);
+      module.walk([&](kernel::CallOp call) {
+        if (call.getCallee() == old)
+          call.setCallee(name);
+      });
+      SymbolTable::setSymbolName(each, name);
+      SymbolTable::setSymbolVisibility(each, SymbolTable::Visibility::Private);
+    }
     // What only those used is not needed any more.
     for (bool changed = true; changed;) {
       changed = false;

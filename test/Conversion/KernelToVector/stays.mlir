@@ -78,3 +78,22 @@ kernel.func @self(%n: si32) {
   // expected-warning @below {{is not raised: a function that calls itself}}
   kernel.call @self(%n) : (si32) -> ()
 }
+
+// -----
+
+// What stays goes on calling what it called, under another name.
+// CHECK: func.func @increased
+// CHECK: kernel.func private @increased_kernel
+// CHECK: kernel.func @reader
+// CHECK: kernel.call @increased_kernel
+kernel.func @increased(%p: !kernel.pointer<si32>) {
+  %x = kernel.load %p : !kernel.pointer<si32>
+  kernel.store %x, %p : !kernel.pointer<si32>
+  kernel.return
+}
+kernel.func @reader(%p: !kernel.pointer<!kernel.pointer<si32>>) {
+  // expected-warning @below {{is not raised: a pointer, or a truth, in memory}}
+  %q = kernel.load %p : !kernel.pointer<!kernel.pointer<si32>>
+  kernel.call @increased(%q) : (!kernel.pointer<si32>) -> ()
+  kernel.return
+}

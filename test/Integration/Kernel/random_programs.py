@@ -407,16 +407,17 @@ def compile_library(source, library):
     return ctypes.CDLL(library)
 
 
-def raise_kernels(folder):
-    """The library of those that are raised completely, and their names."""
+def raise_kernels(folder, source):
+    """The library of those functions of `source` in kernel.mlir that are raised
+    completely, and their names."""
     path = lambda name: os.path.join(folder, name)
     run("sandwich-opt", path("kernel.mlir"), "--kernel-to-vector",
         "--canonicalize", "--cse", "-o", path("raised.mlir"))
     with open(path("raised.mlir"), encoding="utf-8") as file:
         names = set(re.findall(r"^  func\.func @(\w+)", file.read(), re.M))
     # What stays is left out.
-    run("sandwich-import", path("original.cpp"), "-m", "avx2", "-m", "fma",
-        "-m", "f16c", *(f"--function={each}" for each in sorted(names)), "-o",
+    run("sandwich-import", source, "-m", "avx2", "-m", "fma", "-m", "f16c",
+        *(f"--function={each}" for each in sorted(names)), "-o",
         path("some.mlir"))
     run("sandwich-opt", path("some.mlir"), "--kernel-to-vector",
         "--canonicalize", "--cse", "--loops-to-llvm", "-o", path("llvm.mlir"))
@@ -457,7 +458,7 @@ def main(folder, seed="1", count="40"):
         path("again.cpp"))
     original = compile_library(path("original.cpp"), path("original.so"))
     again = compile_library(path("again.cpp"), path("again.so"))
-    raised, names = raise_kernels(folder)
+    raised, names = raise_kernels(folder, path("original.cpp"))
     for i in range(len(texts)):
         results = []
         for library in original, again:

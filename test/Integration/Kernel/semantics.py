@@ -13,7 +13,7 @@ import re
 import sys
 
 sys.path.append(os.path.dirname(os.path.realpath(__file__)))
-from random_programs import compile_library, run
+from random_programs import compile_library, raise_kernels, run
 
 SOURCE = os.path.join(os.path.dirname(os.path.realpath(__file__)),
                       "Inputs/semantics.cpp")
@@ -36,6 +36,7 @@ def main(folder):
     libraries = [compile_library(source, library) for source, library in
                  ((SOURCE, path("original.so")),
                   (path("again.cpp"), path("again.so")))]
+    raised, raised_names = raise_kernels(folder, SOURCE)
     for name in names:
         memory = fresh_memory()
         with open(path("memory"), "wb") as file:
@@ -54,7 +55,14 @@ def main(folder):
             f"instead of {original}"
         assert again == original, f"{name} written again: {again} instead of " \
             f"{original}"
-        print(name)
+        if name in raised_names:
+            memory = fresh_memory()
+            pointer = ctypes.cast(memory, ctypes.c_void_p)
+            raised[name](pointer, pointer, ctypes.c_int64(0),
+                         ctypes.c_int64(4 * COUNT), ctypes.c_int64(1))
+            assert list(memory) == original, f"{name} raised: {list(memory)} " \
+                f"instead of {original}"
+        print(name, "raised" if name in raised_names else "")
     print("OK")
 
 

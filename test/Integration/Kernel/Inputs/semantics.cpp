@@ -207,3 +207,58 @@ extern "C" void vectors(int *m) {
   for (int i = 0; i < 8; ++i)
     m[10 + i] = lanes[i];
 }
+
+// Loops whose bounds change, helpers in conditions, pointers that are set late.
+static int isLess(int a, int b) {
+  int r = a;
+  r -= b;
+  return r < 0;
+}
+static void clear(int *p, int n) {
+  while (n-- > 0)
+    *p++ = 0;
+}
+static int lastOf(const int *x, int n) {
+  int i;
+  for (i = 0; i < n; i++)
+    if (x[i] < 0)
+      n--;
+  return i;
+}
+static int early(int *x, int n) {
+  int *p;
+  if (n < 0)
+    return 7;
+  p = x + n;
+  *p += 1;
+  return *p;
+}
+extern "C" void loops(int *m) {
+  int *p;
+  int i;
+  for (i = 0; i < 4; i++) {
+    p = m + 2 * i;
+    *p += 3;
+  }
+  m[20] = i + lastOf(m, 9) * 10;
+  for (int j = 0; isLess(j, 6); j++)
+    if (m[j] > 2)
+      m[j] = isLess(m[j], 5) * 100 + j;
+  clear(m + 30, 2);
+  for (int j = 0; j < 2; ++j)
+    clear(m + 34 + 3 * j, 2);
+  m[21] = early(m, -1) + early(m, 3);
+  struct {
+    float a;
+    int b;
+  } pairs[3];
+  for (int j = 0; j < 3; ++j) {
+    pairs[j].a = (float)m[j] * 0.5f;
+    pairs[j].b = j;
+  }
+  m[22] = (int)(pairs[m[0] & 1].a * 2) + pairs[2].b;
+  unsigned k = 3;
+  for (; k < 17u; k += 5)
+    m[23] += (int)k;
+  m[24] = (int)k;
+}
