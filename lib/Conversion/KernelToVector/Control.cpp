@@ -478,15 +478,17 @@ FailureOr<func::FuncOp> Raiser::run() {
   resultType = results.empty() ? Type() : results.front();
   Block &body = function.getBody().front();
   FailureOr<Ending> ending = raise(body.begin(), body.end(), Within::Function);
-  if (succeeded(ending) && resultType && !ending->result)
-    ending = refuse(function, "a function that ends without its result");
-  if (failed(ending)) {
+  SmallVector<Value> returned;
+  if (succeeded(ending) && resultType) {
+    if (ending->result)
+      returned.push_back(std::get<Value>(*ending->result));
+    else
+      (void)refuse(function, "a function that ends without its result");
+  }
+  if (failed(ending) || returned.size() != results.size()) {
     made.erase();
     return failure();
   }
-  SmallVector<Value> returned;
-  if (ending->result && resultType)
-    returned.push_back(std::get<Value>(*ending->result));
   func::ReturnOp::create(builder, location, returned);
   return made;
 }

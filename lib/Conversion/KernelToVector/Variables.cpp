@@ -56,10 +56,9 @@ bool raising::canBeSlots(Type type) {
   return !isa<kernel::ArrayType>(type);
 }
 
-/// Calls `visit` with the path and the type of each number in `type`.
-static void
-visitLeaves(Type type, const std::string &path,
-            llvm::function_ref<void(const std::string &, Type)> visit) {
+void raising::visitLeaves(
+    Type type, const std::string &path,
+    llvm::function_ref<void(const std::string &, Type)> visit) {
   auto structure = dyn_cast<kernel::StructureType>(type);
   if (!structure) {
     visit(path, type);
