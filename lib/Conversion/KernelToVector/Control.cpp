@@ -165,11 +165,13 @@ FailureOr<Raiser::Ending> Raiser::raiseEarlyEnd(kernel::IfOp branch,
   return ending;
 }
 
-LogicalResult Raiser::raiseFor(kernel::ForOp loop) {
-  Location location = loop.getLoc();
+LogicalResult
+Raiser::buildWhile(Location location, ArrayRef<Region *> written,
+                   llvm::function_ref<LogicalResult()> fillBefore,
+                   Block &condition,
+                   llvm::function_ref<LogicalResult()> fillAfter) {
   const Environment before = slots;
-  const SmallVector<Slot> moved =
-      slotsWritten({&loop.getCondition(), &loop.getStep(), &loop.getBody()});
+  const SmallVector<Slot> moved = slotsWritten(written);
   FailureOr<SmallVector<Value>> first = valuesOf(moved, before, location);
   if (failed(first))
     return failure();
@@ -181,7 +183,8 @@ LogicalResult Raiser::raiseFor(kernel::ForOp loop) {
 
   Block *head = builder.createBlock(&repeat.getBefore(), {}, types, places);
   assign(moved, head->getArguments(), before);
-  Block &condition = loop.getCondition().front();
+  if (failed(fillBefore()))
+    return failure();
   for (Operation &op : condition.without_terminator())
     if (failed(raiseOperation(&op)))
       return failure();
@@ -191,14 +194,10 @@ LogicalResult Raiser::raiseFor(kernel::ForOp loop) {
     return failure();
   scf::ConditionOp::create(builder, location, holds, *passed);
 
-  Block *body = builder.createBlock(&repeat.getAfter(), {}, types, places);
+  Block *tail = builder.createBlock(&repeat.getAfter(), {}, types, places);
   slots = before;
-  assign(moved, body->getArguments(), before);
-  Block &statements = loop.getBody().front();
-  if (failed(raise(statements.begin(), statements.end(), Within::Loop)))
-    return failure();
-  Block &step = loop.getStep().front();
-  if (failed(raise(step.begin(), step.end(), Within::Branch)))
+  assign(moved, tail->getArguments(), before);
+  if (failed(fillAfter()))
     return failure();
   FailureOr<SmallVector<Value>> next = valuesOf(moved, before, location);
   if (failed(next))
@@ -209,43 +208,31 @@ LogicalResult Raiser::raiseFor(kernel::ForOp loop) {
   return success();
 }
 
+LogicalResult Raiser::raiseFor(kernel::ForOp loop) {
+  return buildWhile(
+      loop.getLoc(), {&loop.getCondition(), &loop.getStep(), &loop.getBody()},
+      [] { return success(); }, loop.getCondition().front(),
+      [&]() -> LogicalResult {
+        Block &body = loop.getBody().front();
+        if (failed(raise(body.begin(), body.end(), Within::Loop)))
+          return failure();
+        Block &step = loop.getStep().front();
+        return raise(step.begin(), step.end(), Within::Branch);
+      });
+}
+
 LogicalResult Raiser::raiseDo(kernel::DoOp loop) {
-  Location location = loop.getLoc();
-  const Environment before = slots;
-  const SmallVector<Slot> moved =
-      slotsWritten({&loop.getBody(), &loop.getCondition()});
-  FailureOr<SmallVector<Value>> first = valuesOf(moved, before, location);
-  if (failed(first))
-    return failure();
-  const SmallVector<Type> types =
-      llvm::to_vector(ValueRange(*first).getTypes());
-  auto repeat = scf::WhileOp::create(builder, location, types, *first);
-  OpBuilder::InsertionGuard guard(builder);
-  const SmallVector<Location> places(types.size(), location);
-  Block *head = builder.createBlock(&repeat.getBefore(), {}, types, places);
-  assign(moved, head->getArguments(), before);
-  Block &body = loop.getBody().front();
-  if (failed(raise(body.begin(), body.end(), Within::Loop)))
-    return failure();
-  Block &condition = loop.getCondition().front();
-  for (Operation &op : condition.without_terminator())
-    if (failed(raiseOperation(&op)))
-      return failure();
-  Value holds = number(cast<kernel::YieldOp>(condition.back()).getValue());
-  FailureOr<SmallVector<Value>> passed = valuesOf(moved, before, location);
-  if (failed(passed))
-    return failure();
-  scf::ConditionOp::create(builder, location, holds, *passed);
-  Block *rest = builder.createBlock(&repeat.getAfter(), {}, types, places);
-  scf::YieldOp::create(builder, location, rest->getArguments());
-  slots = before;
-  assign(moved, repeat.getResults(), before);
-  return success();
+  return buildWhile(
+      loop.getLoc(), {&loop.getBody(), &loop.getCondition()},
+      [&]() -> LogicalResult {
+        Block &body = loop.getBody().front();
+        return raise(body.begin(), body.end(), Within::Loop);
+      },
+      loop.getCondition().front(), [] { return success(); });
 }
 
 LogicalResult Raiser::raiseCall(kernel::CallOp call) {
   kernel::FuncOp callee = functions.lookup(call.getCallee());
-
   Block &body = callee.getBody().front();
   for (auto [argument, operand] :
        llvm::zip_equal(body.getArguments(), call.getOperands()))

@@ -18,6 +18,7 @@
 
 #include "IntrinsicLowering.h"
 
+#include "sandwich/Dialect/Kernel/IR/Kernel.h"
 #include "sandwich/Kernel/Lanes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,19 +35,10 @@ using kernel::ParameterType;
 using Kind = Expression::Kind;
 
 Type sandwich::loweredType(LaneType type, MLIRContext *context) {
-  switch (type) {
-  case LaneType::F16:
-    return Float16Type::get(context);
-  case LaneType::BF16:
-    return BFloat16Type::get(context);
-  case LaneType::F32:
-    return Float32Type::get(context);
-  case LaneType::F64:
-    return Float64Type::get(context);
-  default:
-    return IntegerType::get(context,
-                            static_cast<unsigned>(kernel::bitsOf(type)));
-  }
+  Type lane = kernel::typeOf(type, context);
+  return isa<IntegerType>(lane)
+             ? IntegerType::get(context, lane.getIntOrFloatBitWidth())
+             : lane;
 }
 
 MemoryPlace sandwich::viewAs(OpBuilder &builder, Location location,

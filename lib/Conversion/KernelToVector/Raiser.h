@@ -117,6 +117,13 @@ private:
           llvm::ArrayRef<Slot> written,
           llvm::function_ref<mlir::FailureOr<std::optional<Datum>>(bool)> fill);
   mlir::LogicalResult raiseIf(kernel::IfOp branch);
+  /// An scf.while: `fillBefore`, then `condition`, and as long as it holds
+  /// `fillAfter`. What regions of `written` write is carried around it.
+  mlir::LogicalResult
+  buildWhile(mlir::Location location, llvm::ArrayRef<mlir::Region *> written,
+             llvm::function_ref<mlir::LogicalResult()> fillBefore,
+             mlir::Block &condition,
+             llvm::function_ref<mlir::LogicalResult()> fillAfter);
   mlir::LogicalResult raiseFor(kernel::ForOp loop);
   mlir::LogicalResult raiseDo(kernel::DoOp loop);
   mlir::LogicalResult raiseConditional(kernel::ConditionalOp choice);

@@ -187,6 +187,17 @@ FunctionImporter::Result FunctionImporter::callFunction(
   return made.getResult() ? Result(made.getResult()) : Result(Value());
 }
 
+/// `expression` as it was before it became a pointer to anything.
+static const clang::Expr *withoutPointerCasts(const clang::Expr *expression) {
+  while (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(expression)) {
+    if (cast->getCastKind() != clang::CK_BitCast &&
+        cast->getCastKind() != clang::CK_NoOp)
+      break;
+    expression = cast->getSubExpr();
+  }
+  return expression;
+}
+
 FunctionImporter::Result
 FunctionImporter::callIntrinsic(const Intrinsic &intrinsic,
                                 const clang::CallExpr *expression) {
@@ -219,15 +230,9 @@ FunctionImporter::callIntrinsic(const Intrinsic &intrinsic,
       continue;
     }
     // Pointers of any kind become those that headers differ about.
-    const clang::Expr *plain = argument;
-    if (type.kind == ParameterType::Kind::Pointer)
-      while (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(plain)) {
-        if (cast->getCastKind() != clang::CK_BitCast &&
-            cast->getCastKind() != clang::CK_NoOp)
-          break;
-        plain = cast->getSubExpr();
-      }
-    Result given = value(plain);
+    Result given = value(type.kind == ParameterType::Kind::Pointer
+                             ? withoutPointerCasts(argument)
+                             : argument);
     if (failed(given))
       return failure();
     if (!areInterchangeable((*given).getType(), wanted))
@@ -274,18 +279,8 @@ FunctionImporter::callMath(Function function,
 FunctionImporter::Result
 FunctionImporter::copyMemory(const clang::CallExpr *expression) {
   const clang::SourceLocation at = expression->getBeginLoc();
-  // As it was before it became a pointer to anything.
-  const auto pointer = [&](const clang::Expr *of) -> Result {
-    while (const auto *cast = dyn_cast<clang::ImplicitCastExpr>(of)) {
-      if (cast->getCastKind() != clang::CK_BitCast &&
-          cast->getCastKind() != clang::CK_NoOp)
-        break;
-      of = cast->getSubExpr();
-    }
-    return value(of);
-  };
-  Result to = pointer(expression->getArg(0));
-  Result from = pointer(expression->getArg(1));
+  Result to = value(withoutPointerCasts(expression->getArg(0)));
+  Result from = value(withoutPointerCasts(expression->getArg(1)));
   if (failed(to) || failed(from))
     return failure();
   clang::Expr::EvalResult size;
