@@ -120,9 +120,17 @@ FailureOr<Type> ModuleImporter::importType(clang::QualType type,
     FailureOr<Type> element = importType(array->getElementType(), place);
     if (failed(element) || !*element)
       return failure();
-    return Type(ArrayType::getChecked(
+    auto imported = ArrayType::getChecked(
         [&] { return emitError(place); }, context,
-        static_cast<int64_t>(array->getZExtSize()), *element));
+        static_cast<int64_t>(array->getZExtSize()), *element);
+    if (!imported)
+      return failure();
+    if (!layoutOf(imported)) {
+      emitError(place) << "kernels must not have arrays of more than 2^40 "
+                          "bytes";
+      return failure();
+    }
+    return Type(imported);
   }
   if (const auto *record = type->getAsRecordDecl())
     return importRecord(record, place);

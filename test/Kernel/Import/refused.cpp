@@ -111,6 +111,13 @@ struct Node {
 // CHECK: refused.cpp:[[#@LINE+1]]:{{.*}}: error: kernels must not have structures that point to their own kind
 Node *follow(Node *node) { return node->next; }
 
+float huge(float x) {
+  // CHECK: refused.cpp:[[#@LINE+1]]:{{.*}}: error: kernels must not have arrays of more than 2^40 bytes
+  float many[1L << 40];
+  many[0] = x;
+  return many[0];
+}
+
 __m256 unknown(__m256 x) {
   // CHECK: refused.cpp:[[#@LINE+1]]:{{.*}}: error: use of undeclared identifier '_mm256_none_ps'
   return _mm256_none_ps(x);
