@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/Block/IR/Block.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Dialect/Kernel/IR/Kernel.h"
@@ -31,8 +32,9 @@ void sandwich::registerSandwichDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
   registerAllToLLVMIRTranslations(registry);
-  registry.insert<kernel::KernelDialect, lm::LMDialect, gemm::GemmDialect,
-                  phase::PhaseDialect, tile::TileDialect, topo::TopoDialect>();
+  registry.insert<block::BlockDialect, gemm::GemmDialect, kernel::KernelDialect,
+                  lm::LMDialect, phase::PhaseDialect, tile::TileDialect,
+                  topo::TopoDialect>();
 }
 
 void sandwich::registerSandwichPasses() {

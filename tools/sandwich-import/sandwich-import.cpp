@@ -1,4 +1,4 @@
-//===- sandwich-import.cpp - Kernels that somebody wrote in C++ -----------===//
+//===- sandwich-import.cpp - Kernels that somebody wrote ------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,15 +7,21 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Reads hand-written kernels in C or C++, or as dialect kernel, and writes
-/// them as that dialect or as C++.
+/// Reads hand-written kernels in C or C++, or in text of the high level, and
+/// writes them as IR or back.
 ///
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Dialect/Block/IR/Block.h"
 #include "sandwich/Dialect/Kernel/IR/Kernel.h"
 #include "sandwich/Kernel/Export.h"
 #include "sandwich/Kernel/Import.h"
+#include "sandwich/Kernel/Text.h"
 #include "sandwich/Support/File.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -34,9 +40,9 @@ namespace {
 struct Arguments {
   std::string input;
   std::string output = "-";
-  std::string emit = "kernel";
+  std::string emit = "ir";
   kernel::ImportOptions import;
-  std::vector<std::string> folders, macros, machine;
+  std::vector<std::string> folders, macros, machine, types;
   std::string standard;
   bool withoutLocations = false;
 };
@@ -44,7 +50,8 @@ struct Arguments {
 
 static void declare(CLI::App &app, Arguments &arguments) {
   app.add_option("FILE", arguments.input,
-                 "C (.c), C++ (any other name), or dialect kernel (.mlir)")
+                 "C (.c), C++ (any other name), text of the high level "
+                 "(.kernel), or IR of either level (.mlir)")
       ->required();
   app.add_option("-o,--output", arguments.output,
                  "The file to write; - is standard output")
@@ -55,9 +62,15 @@ static void declare(CLI::App &app, Arguments &arguments) {
                  "are several; may be repeated. By default all functions of "
                  "the file")
       ->allow_extra_args(false);
-  app.add_option("--emit", arguments.emit, "kernel: IR; cpp: C++")
-      ->check(CLI::IsMember({"kernel", "cpp"}))
+  app.add_option("--emit", arguments.emit,
+                 "ir: dialect kernel of C++, dialect block of text; cpp: C++ "
+                 "of dialect kernel; text: text of dialect block")
+      ->check(CLI::IsMember({"ir", "cpp", "text"}))
       ->capture_default_str();
+  app.add_option("--type", arguments.types,
+                 "What 'T: type(f32, bf16)' of a text is: T=bf16. By default "
+                 "the first")
+      ->allow_extra_args(false);
   app.add_flag("--no-locations", arguments.withoutLocations,
                "IR without the names, places and comments of the source");
   auto *compiler =
@@ -75,10 +88,38 @@ static void declare(CLI::App &app, Arguments &arguments) {
                        "The standard; gnu11 or gnu++17 by default");
 }
 
+/// Of text of the high level; null, with errors emitted.
+static OwningOpRef<ModuleOp> readText(const Arguments &arguments,
+                                      MLIRContext &context) {
+  kernel::TextOptions options;
+  const auto where = FileLineColLoc::get(&context, arguments.input, 0, 0);
+  for (const std::string &each : arguments.types) {
+    auto [name, type] = StringRef(each).split('=');
+    if (name.empty() || type.empty()) {
+      emitError(where) << "--type " << each << " is not NAME=TYPE";
+      return nullptr;
+    }
+    options.types[name] = type.str();
+  }
+  constexpr size_t mostBytes = size_t(1) << 24;
+  Result<std::string> text = readTextFile(arguments.input, mostBytes);
+  if (!text) {
+    llvm::errs() << "error: " << text.error().message << "\n";
+    return nullptr;
+  }
+  return kernel::readText(*text, arguments.input, options, context);
+}
+
 /// The module of `arguments.input`; null, with errors emitted.
 static OwningOpRef<ModuleOp> read(Arguments &arguments, MLIRContext &context) {
-  if (StringRef(arguments.input).ends_with(".mlir")) {
-    context.loadDialect<kernel::KernelDialect>();
+  const StringRef input = arguments.input;
+  if (input.ends_with(".kernel"))
+    return readText(arguments, context);
+  if (input.ends_with(".mlir")) {
+    context.loadDialect<kernel::KernelDialect, block::BlockDialect,
+                        arith::ArithDialect, func::FuncDialect,
+                        math::MathDialect, memref::MemRefDialect,
+                        scf::SCFDialect>();
     return parseSourceFile<ModuleOp>(arguments.input, &context);
   }
   std::vector<std::string> &options = arguments.import.compilerOptions;
@@ -110,12 +151,13 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   Arguments arguments;
   CLI::App app("Reads kernels that somebody wrote in C or C++ with intrinsics, "
-               "and writes them as IR that can be raised and tuned, or as C++ "
-               "again.\n\n"
+               "or in the text of the high level, and writes them as IR that "
+               "can be raised and tuned, or back.\n\n"
                "  sandwich-import softmax.cpp -m avx512f -o softmax.mlir\n"
                "  sandwich-import quants.c --function vec_dot_q8_0 -I include "
                "-m avx2 -m fma -m f16c\n"
-               "  sandwich-import softmax.mlir --emit=cpp -o softmax.cpp\n",
+               "  sandwich-import softmax.mlir --emit=cpp -o softmax.cpp\n"
+               "  sandwich-import rms_norm.kernel -o rms_norm.mlir\n",
                "sandwich-import");
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);
@@ -141,8 +183,9 @@ int main(int argc, char **argv) {
     return EXIT_FAILURE;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (arguments.emit == "cpp") {
-    if (failed(kernel::exportCpp(*module, stream)))
+  if (arguments.emit != "ir") {
+    if (failed(arguments.emit == "cpp" ? kernel::exportCpp(*module, stream)
+                                       : kernel::writeText(*module, stream)))
       return EXIT_FAILURE;
   } else {
     OpPrintingFlags flags;

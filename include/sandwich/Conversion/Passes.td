@@ -208,4 +208,42 @@ def KernelToVector : Pass<"kernel-to-vector", "::mlir::ModuleOp"> {
   ];
 }
 
+def BlockToVector : Pass<"block-to-vector", "::mlir::ModuleOp"> {
+  let summary = "Make kernels over blocks for one choice of parameters";
+  let description = [{
+    Replaces every kernel of dialect `block` by a function of loops over vectors,
+    with its parameters as they are given, or as untuned. A block becomes a
+    vector for each of its rows, and a loop over blocks one over whole ones, and a
+    turn behind it, with masks, for what is left. Where a size of an argument is
+    given as well, that dimension is static, and what is left is known.
+
+    ```mlir
+    scf.for %first = %zero to %n step %lanes {
+      %i = block.range %first to %n : !block.range<LANES>
+      %x = block.load %memory[%i] : memref<?xf32>, !block.range<LANES> -> tensor<?xf32, #block.sizes<LANES>>
+      ...
+    }
+    // becomes, of LANES = 16
+    scf.for %first = %zero to %whole step %c16 {
+      %x = vector.load %memory[%first] : memref<?xf32>, vector<16xf32>
+      ...
+    }
+    scf.if %isLeft {
+      %mask = vector.create_mask %count : vector<16xi1>
+      %x = vector.maskedload %memory[%whole], %mask, %zeros : memref<?xf32>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+      ...
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"parameters", "parameters", "std::string",
+               "What parameters, constants and sizes are: NAME=NUMBER">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // SANDWICH_CONVERSION_PASSES_TD

@@ -1,0 +1,75 @@
+//===- Block.h - The dialect of kernels over blocks -------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_BLOCK_IR_BLOCK_H
+#define SANDWICH_DIALECT_BLOCK_IR_BLOCK_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "sandwich/Dialect/Block/IR/BlockDialect.h.inc"
+#include "sandwich/Dialect/Block/IR/BlockEnums.h.inc"
+
+namespace sandwich::block {
+
+/// The most dimensions of a block.
+inline constexpr size_t mostDimensions = 4;
+
+/// Whether `type` is that of an element of blocks: `index`, `i1` to `i64`,
+/// `bf16`, `f16`, `f32` or `f64`.
+bool isNumber(mlir::Type type);
+/// Whether it is that of a block: a tensor of numbers with sizes.
+bool isBlock(mlir::Type type);
+/// Whether `name` is one that sizes and parameters may have.
+bool isName(llvm::StringRef name);
+
+} // namespace sandwich::block
+
+#define GET_ATTRDEF_CLASSES
+#include "sandwich/Dialect/Block/IR/BlockAttributes.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "sandwich/Dialect/Block/IR/BlockTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/Block/IR/BlockOps.h.inc"
+
+namespace sandwich::block {
+
+/// The sizes of a block.
+llvm::ArrayRef<SizeAttr> sizesOf(mlir::Type block);
+/// The type of a block; `element` itself if there are no sizes.
+mlir::Type blockOf(llvm::ArrayRef<SizeAttr> sizes, mlir::Type element);
+/// The type of memory with these sizes.
+mlir::MemRefType memoryOf(llvm::ArrayRef<SizeAttr> sizes, mlir::Type element);
+/// What blocks of both sizes have together as numpy does; nothing if they do
+/// not go together.
+std::optional<llvm::SmallVector<SizeAttr>>
+broadcastSizes(llvm::ArrayRef<SizeAttr> lhs, llvm::ArrayRef<SizeAttr> rhs);
+
+/// Whether it is a kernel: it has parameters, be they none.
+bool isKernel(mlir::func::FuncOp function);
+/// Those of a kernel.
+ParametersAttr parametersOf(mlir::func::FuncOp kernel);
+/// The sizes of argument `number`; null if it is not memory.
+SizesAttr sizesOfArgument(mlir::func::FuncOp kernel, unsigned number);
+/// The argument's number and dimension that the name alone is the size of;
+/// nothing if there is none.
+std::optional<std::pair<unsigned, unsigned>>
+findDimension(mlir::func::FuncOp kernel, llvm::StringRef name);
+
+} // namespace sandwich::block
+
+#endif // SANDWICH_DIALECT_BLOCK_IR_BLOCK_H

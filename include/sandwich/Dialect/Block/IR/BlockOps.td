@@ -1,0 +1,195 @@
+//===- BlockOps.td - Operations of block -------------------*- tablegen -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_BLOCK_IR_BLOCKOPS_TD
+#define SANDWICH_DIALECT_BLOCK_IR_BLOCKOPS_TD
+
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "sandwich/Dialect/Block/IR/BlockAttributes.td"
+
+class Block_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Block_Dialect, mnemonic, traits>;
+
+def Block_Block : Type<CPred<"::sandwich::block::isBlock($_self)">,
+  "a block of numbers">;
+def Block_Number : Type<CPred<"::sandwich::block::isNumber($_self)">,
+  "a float, an integer without a sign, or an index">;
+def Block_IndexOrRange : AnyTypeOf<[Index, Block_RangeType]>;
+
+def Block_SizeOp : Block_Op<"size", [Pure]> {
+  let summary = "A size as a number";
+  let description = [{
+    `%n = block.size <2 * LANES>`.
+
+    Constraints: (C1) it is in a function, whose parameters and arguments have the
+    names.
+  }];
+  let arguments = (ins Block_SizeAttr:$size);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$size attr-dict";
+  let hasVerifier = 1;
+}
+
+def Block_RangeOp : Block_Op<"range", [Pure]> {
+  let summary = "Neighbors from a place on";
+  let description = [{
+    Those of them that are not before `end`, if there is one, are not there.
+  }];
+  let arguments = (ins Index:$start, Optional<Index>:$end);
+  let results = (outs Block_RangeType:$result);
+  let assemblyFormat = "$start (`to` $end^)? attr-dict `:` type($result)";
+}
+
+def Block_ShiftOp : Block_Op<"shift", [Pure, SameOperandsAndResultType]> {
+  let summary = "The same neighbors, elsewhere";
+  let description = "Those that are not there are the same.";
+  let arguments = (ins Block_RangeType:$range, Index:$by);
+  let results = (outs Block_RangeType:$result);
+  let assemblyFormat = "$range `by` $by attr-dict `:` type($range)";
+}
+
+def Block_PositionsOp : Block_Op<"positions", [Pure]> {
+  let summary = "Where a range's numbers are, as a block";
+  let description = [{
+    Constraints: (C1) the result is of `index`, in one dimension of the range's
+    size.
+  }];
+  let arguments = (ins Block_RangeType:$range);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = "$range attr-dict `:` type($range) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Block_InsideOp : Block_Op<"inside", [Pure]> {
+  let summary = "Which of a range's numbers are there";
+  let description = [{
+    Constraints: (C1) the result is of `i1`, in one dimension of the range's size.
+  }];
+  let arguments = (ins Block_RangeType:$range);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = "$range attr-dict `:` type($range) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+class Block_MemoryOp<string mnemonic, list<Trait> traits = []>
+    : Block_Op<mnemonic, traits> {
+  let hasVerifier = 1;
+}
+
+def Block_LoadOp : Block_MemoryOp<"load"> {
+  let summary = "Reads a block";
+  let description = [{
+    Its dimensions are those of `memory` that a range is given of, in their order.
+    What is not there is zero, and not read.
+
+    Constraints: (C1) there is an index or a range of every dimension of `memory`,
+    at least one of them a range; (C2) the block has the ranges' sizes and the
+    memory's elements.
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memory,
+                       Variadic<Block_IndexOrRange>:$indices);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = [{
+    $memory `[` $indices `]` attr-dict `:` type($memory) `,` type($indices) `->` type($result)
+  }];
+}
+
+def Block_StoreOp : Block_MemoryOp<"store"> {
+  let summary = "Writes a block";
+  let description = [{
+    As `block.load` reads it. What is not there is not written.
+
+    Constraints: (C1) there is an index or a range of every dimension of `memory`,
+    at least one of them a range; (C2) the block has the ranges' sizes and the
+    memory's elements.
+  }];
+  let arguments = (ins Block_Block:$value,
+                       Arg<AnyMemRef, "", [MemWrite]>:$memory,
+                       Variadic<Block_IndexOrRange>:$indices);
+  let assemblyFormat = [{
+    $value `,` $memory `[` $indices `]` attr-dict `:` type($value) `,` type($memory) `,` type($indices)
+  }];
+}
+
+def Block_ScratchOp : Block_Op<"scratch"> {
+  let summary = "Memory of the kernel's own";
+  let description = [{
+    On the thread's stack, at the begin of a cache line. What it holds at first is
+    unknown.
+
+    Constraints: (C1) there are as many sizes as dimensions, and a dimension is
+    static where its size has no name, and only there; (C2) elements are numbers,
+    and the layout is the identity.
+  }];
+  let arguments = (ins Block_SizesAttr:$sizes);
+  let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$memory);
+  let assemblyFormat = "$sizes attr-dict `:` type($memory)";
+  let hasVerifier = 1;
+}
+
+def Block_SplatOp : Block_Op<"splat", [Pure]> {
+  let summary = "One number everywhere";
+  let description = [{
+    Constraints: (C1) it has the type of the block's numbers.
+  }];
+  let arguments = (ins Block_Number:$number);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = "$number attr-dict `:` type($number) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Block_ExpandOp : Block_Op<"expand", [Pure]> {
+  let summary = "One more dimension, of size 1";
+  let description = [{
+    Before the dimension `axis` of the block, or at the end.
+
+    Constraints: (C1) the result has the block's sizes with a 1 at `axis`, and its
+    numbers.
+  }];
+  let arguments = (ins Block_Block:$block, I64Attr:$axis);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = "$block `at` $axis attr-dict `:` type($block) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Block_BroadcastOp : Block_Op<"broadcast", [Pure]> {
+  let summary = "The same again, along dimensions";
+  let description = [{
+    As numpy does: the last dimensions of the result are the block's or, where the
+    block's is 1, any.
+
+    Constraints: (C1) sizes are such, and numbers the same.
+  }];
+  let arguments = (ins Block_Block:$block);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = "$block attr-dict `:` type($block) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Block_ReduceOp : Block_Op<"reduce", [Pure]> {
+  let summary = "Many numbers become one";
+  let description = [{
+    Along dimension `axis`, or along all of them. They are combined in any order.
+    Numbers are floats or integers with a sign; which is the largest is unknown if
+    there is one among them that is none.
+
+    Constraints: (C1) there is such a dimension; (C2) the result has the others, or
+    is a number where none is left, of the same type.
+  }];
+  let arguments = (ins Block_ReductionKindAttr:$kind, Block_Block:$block,
+                       OptionalAttr<I64Attr>:$axis);
+  let results = (outs AnyTypeOf<[Block_Block, Block_Number]>:$result);
+  let assemblyFormat = [{
+    $kind $block (`along` $axis^)? attr-dict `:` type($block) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // SANDWICH_DIALECT_BLOCK_IR_BLOCKOPS_TD

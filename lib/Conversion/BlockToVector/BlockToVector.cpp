@@ -1,0 +1,81 @@
+//===- BlockToVector.cpp - Kernels as loops over vectors ------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/BlockToVector.h"
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/Block/IR/Block.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_BLOCKTOVECTOR
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+struct BlockToVector : sandwich::impl::BlockToVectorBase<BlockToVector> {
+  using BlockToVectorBase::BlockToVectorBase;
+
+  /// What the option says; nothing, with an error emitted, if it is wrong.
+  std::optional<block::Bindings> readBindings() {
+    block::Bindings bindings;
+    for (const std::string &each : parameters) {
+      auto [name, value] = StringRef(each).split('=');
+      int64_t number = 0;
+      if (!block::isName(name) || value.getAsInteger(10, number) ||
+          number < 0 || number > block::ParameterAttr::largestChoice) {
+        getOperation().emitError("'")
+            << each << "' is not NAME=NUMBER, with a number between 0 and "
+            << block::ParameterAttr::largestChoice;
+        return std::nullopt;
+      }
+      if (!bindings.try_emplace(name, number).second) {
+        getOperation().emitError("'") << name << "' is given twice";
+        return std::nullopt;
+      }
+    }
+    return bindings;
+  }
+
+  void runOnOperation() override {
+    std::optional<block::Bindings> given = readBindings();
+    if (!given)
+      return signalPassFailure();
+    llvm::StringSet<> used;
+    for (auto kernel :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!block::isKernel(kernel))
+        continue;
+      block::Bindings own;
+      for (const auto &each : *given)
+        if (block::parametersOf(kernel).find(each.first()) ||
+            block::findDimension(kernel, each.first())) {
+          own[each.first()] = each.second;
+          used.insert(each.first());
+        }
+      const std::string name = kernel.getSymName().str();
+      FailureOr<func::FuncOp> made = block::makeFunction(kernel, name, own);
+      if (failed(made))
+        return signalPassFailure();
+      kernel.erase();
+    }
+    for (const auto &each : *given)
+      if (!used.contains(each.first())) {
+        getOperation().emitError("no kernel has a parameter or a size '")
+            << each.first() << "'";
+        return signalPassFailure();
+      }
+  }
+};
+} // namespace

@@ -1,0 +1,489 @@
+//===- KernelLowering.cpp - Blocks become vectors -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::block;
+
+/// More numbers than this are no block that registers or caches hold; code has
+/// an operation for every row.
+static constexpr int64_t mostNumbers = int64_t(1) << 16;
+static constexpr int64_t mostRows = 1024;
+
+std::optional<int64_t> block::constantOf(Value value) {
+  APInt constant;
+  if (!matchPattern(value, m_ConstantInt(&constant)))
+    return std::nullopt;
+  return constant.getSExtValue();
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> KernelLowering::knownSize(SizeAttr size) const {
+  int64_t known = size.getFactor();
+  for (StringAttr name : size.getNames()) {
+    auto found = bindings.find(name.getValue());
+    if (found == bindings.end() ||
+        llvm::MulOverflow(known, found->second, known))
+      return std::nullopt;
+  }
+  return known;
+}
+
+FailureOr<int64_t> KernelLowering::blockSize(Operation *op,
+                                             SizeAttr size) const {
+  std::optional<int64_t> known = knownSize(size);
+  if (!known)
+    return op->emitError("needs the size ")
+           << size.str() << ", which is not known when code is made";
+  if (*known < 1 || *known > mostNumbers)
+    return op->emitError("has a block of size ")
+           << *known << ", which is not between 1 and " << mostNumbers;
+  return *known;
+}
+
+FailureOr<SmallVector<int64_t>>
+KernelLowering::blockSizes(Operation *op, ArrayRef<SizeAttr> sizes) const {
+  SmallVector<int64_t> known;
+  int64_t numbers = 1, rows = 1;
+  for (SizeAttr size : sizes) {
+    FailureOr<int64_t> each = blockSize(op, size);
+    if (failed(each))
+      return failure();
+    known.push_back(*each);
+    rows = numbers;
+    if (llvm::MulOverflow(numbers, *each, numbers) || numbers > mostNumbers ||
+        rows > mostRows)
+      return op->emitError("has a block of more than ")
+             << mostNumbers << " numbers, or " << mostRows << " rows";
+  }
+  return known;
+}
+
+Value KernelLowering::sizeValue(SizeAttr size) {
+  if (std::optional<int64_t> known = knownSize(size))
+    return b.index(*known);
+  Value product = b.index(size.getFactor());
+  for (StringAttr name : size.getNames()) {
+    Value each;
+    if (auto bound = bindings.find(name.getValue()); bound != bindings.end()) {
+      each = b.index(bound->second);
+    } else {
+      auto [argument, dimension] = *findDimension(kernel, name);
+      each = memref::DimOp::create(b, function.getArgument(argument),
+                                   static_cast<int64_t>(dimension));
+    }
+    product = b.mul(product, each);
+  }
+  return product;
+}
+
+MemRefType KernelLowering::memoryType(ArrayRef<SizeAttr> sizes,
+                                      Type element) const {
+  SmallVector<int64_t> shape;
+  for (SizeAttr size : sizes)
+    shape.push_back(knownSize(size).value_or(ShapedType::kDynamic));
+  return MemRefType::get(shape, element);
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerRange(RangeOp op) {
+  FailureOr<int64_t> size = blockSize(op, op.getType().getSize());
+  if (failed(size))
+    return failure();
+  LoweredRange range{numberOf(op.getStart()), {}, *size};
+  if (op.getEnd()) {
+    Value left = b.createOrFold<arith::SubIOp>(numberOf(op.getEnd()),
+                                               range.start);
+    std::optional<int64_t> known = constantOf(left);
+    if (known)
+      left = b.index(std::clamp<int64_t>(*known, 0, *size));
+    else
+      left = arith::MaxSIOp::create(
+          b, b.index(0), arith::MinSIOp::create(b, left, b.index(*size)));
+    if (!known || *known < *size)
+      range.count = left;
+  }
+  set(op.getResult(), range);
+  return success();
+}
+
+Value KernelLowering::maskOf(Value count, int64_t width) {
+  return vector::CreateMaskOp::create(
+      b, VectorType::get({width}, b.getI1Type()), count);
+}
+
+void KernelLowering::lowerPositions(PositionsOp op) {
+  const LoweredRange &range = rangeOf(op.getRange());
+  Value positions = range.start;
+  if (range.size > 1) {
+    auto type = VectorType::get({range.size}, b.getIndexType());
+    positions = arith::AddIOp::create(
+        b, vector::BroadcastOp::create(b, type, range.start),
+        vector::StepOp::create(b, type));
+  }
+  set(op.getResult(),
+      LoweredBlock::ofRows({range.size}, b.getIndexType(), {positions}));
+}
+
+void KernelLowering::lowerInside(InsideOp op) {
+  const LoweredRange &range = rangeOf(op.getRange());
+  auto type = VectorType::get({range.size}, b.getI1Type());
+  Value inside;
+  if (range.size == 1)
+    inside = range.count ? arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                                 range.count, b.index(0))
+                               .getResult()
+                         : arith::ConstantOp::create(b, b.getBoolAttr(true))
+                               .getResult();
+  else
+    inside = range.count
+                 ? maskOf(range.count, range.size)
+                 : arith::ConstantOp::create(
+                       b, DenseElementsAttr::get(type, true))
+                       .getResult();
+  set(op.getResult(),
+      LoweredBlock::ofRows({range.size}, b.getI1Type(), {inside}));
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// `number`, or a vector of `width` of it.
+static Value repeat(LoopBuilder &builder, Value number, int64_t width) {
+  if (width == 1)
+    return number;
+  auto type = VectorType::get({width}, number.getType());
+  Attribute constant;
+  if (matchPattern(number, m_Constant(&constant)))
+    return arith::ConstantOp::create(builder,
+                                     DenseElementsAttr::get(type, constant));
+  return vector::BroadcastOp::create(builder, type, number);
+}
+
+LogicalResult KernelLowering::lowerSplat(SplatOp op) {
+  FailureOr<SmallVector<int64_t>> sizes =
+      blockSizes(op, sizesOf(op.getResult().getType()));
+  if (failed(sizes))
+    return failure();
+  LoweredBlock shape(*sizes, op.getNumber().getType());
+  Value row = repeat(b, numberOf(op.getNumber()), shape.width());
+  set(op.getResult(),
+      LoweredBlock::ofRows(*sizes, op.getNumber().getType(),
+                           SmallVector<Value>(shape.rowCount(), row)));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerExpand(ExpandOp op) {
+  const LoweredBlock &from = blockOf(op.getBlock());
+  SmallVector<int64_t> sizes(from.getSizes());
+  sizes.insert(sizes.begin() + op.getAxis(), 1);
+  const bool isLast = op.getAxis() + 1 == sizes.size();
+  SmallVector<Value> values = isLast ? from.getNumbers(b) : from.getRows(b);
+  if (failed(blockSizes(op, sizesOf(op.getResult().getType()))))
+    return failure();
+  set(op.getResult(), LoweredBlock::ofRows(sizes, from.getElement(),
+                                           std::move(values)));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerBroadcast(BroadcastOp op) {
+  FailureOr<SmallVector<int64_t>> sizes =
+      blockSizes(op, sizesOf(op.getResult().getType()));
+  if (failed(sizes))
+    return failure();
+  const LoweredBlock &from = blockOf(op.getBlock());
+  LoweredBlock shape(*sizes, from.getElement());
+  const size_t more = sizes->size() - from.getSizes().size();
+  SmallVector<Value> ownRows;
+  for (Value row : from.getRows(b))
+    ownRows.push_back(from.width() == shape.width()
+                          ? row
+                          : repeat(b, row, shape.width()));
+  SmallVector<Value> rows;
+  for (int64_t row = 0; row < shape.rowCount(); ++row) {
+    // From the last dimension but one on.
+    int64_t rest = row, source = 0, stride = 1;
+    for (size_t i = sizes->size() - 1; i-- > more;) {
+      const int64_t own = from.getSizes()[i - more];
+      source += own == 1 ? 0 : rest % (*sizes)[i] * stride;
+      stride *= own;
+      rest /= (*sizes)[i];
+    }
+    rows.push_back(ownRows[source]);
+  }
+  set(op.getResult(),
+      LoweredBlock::ofRows(*sizes, from.getElement(), std::move(rows)));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
+  const LoweredBlock &from = blockOf(op.getBlock());
+  const ReductionKind kind = op.getKind();
+  // Neighbors in pairs: the longest chain is short.
+  const auto combineAll = [&](SmallVector<Value> values) {
+    while (values.size() > 1) {
+      SmallVector<Value> next;
+      for (size_t i = 0; i + 1 < values.size(); i += 2)
+        next.push_back(combine(b, kind, values[i], values[i + 1]));
+      if (values.size() % 2 != 0)
+        next.push_back(values.back());
+      values = std::move(next);
+    }
+    return values[0];
+  };
+  SmallVector<int64_t> sizes(from.getSizes());
+  SmallVector<Value> rows = from.getRows(b);
+  if (!op.getAxis()) {
+    set(op.getResult(), reduceRow(b, kind, combineAll(std::move(rows))));
+    return success();
+  }
+  const size_t axis = *op.getAxis();
+  const int64_t reduced = sizes[axis];
+  const bool isLast = axis + 1 == sizes.size();
+  sizes.erase(sizes.begin() + axis);
+  if (isLast) {
+    SmallVector<Value> numbers = llvm::map_to_vector(
+        rows, [&](Value row) { return reduceRow(b, kind, row); });
+    if (sizes.empty())
+      set(op.getResult(), numbers[0]);
+    else
+      set(op.getResult(), LoweredBlock::ofNumbers(sizes, from.getElement(),
+                                                  std::move(numbers)));
+    return success();
+  }
+  // Rows between neighbors along the axis.
+  int64_t stride = 1;
+  for (int64_t size : ArrayRef(sizes).slice(axis).drop_back())
+    stride *= size;
+  SmallVector<Value> results;
+  const int64_t count = LoweredBlock(sizes, from.getElement()).rowCount();
+  for (int64_t row = 0; row < count; ++row) {
+    const int64_t first = row / stride * stride * reduced + row % stride;
+    SmallVector<Value> along;
+    for (int64_t i = 0; i < reduced; ++i)
+      along.push_back(rows[first + i * stride]);
+    results.push_back(combineAll(std::move(along)));
+  }
+  set(op.getResult(),
+      LoweredBlock::ofRows(sizes, from.getElement(), std::move(results)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+/// The quotient, rounded down, which is no instruction of CPUs.
+static Value divideDown(LoopBuilder &builder, Value lhs, Value rhs) {
+  std::optional<int64_t> left = constantOf(lhs), right = constantOf(rhs);
+  if (right && *right == 1)
+    return lhs;
+  if (left && right && *right > 0 && lhs.getType().isIndex())
+    return builder.index(llvm::divideFloorSigned(*left, *right));
+  using arith::CmpIPredicate;
+  Value zero = arith::ConstantOp::create(builder,
+                                         builder.getZeroAttr(lhs.getType()));
+  Value quotient = arith::DivSIOp::create(builder, lhs, rhs);
+  Value whole = arith::MulIOp::create(builder, quotient, rhs);
+  Value hasRest =
+      arith::CmpIOp::create(builder, CmpIPredicate::ne, whole, lhs);
+  Value isNegative = arith::CmpIOp::create(
+      builder, CmpIPredicate::ne,
+      arith::CmpIOp::create(builder, CmpIPredicate::slt, lhs, zero),
+      arith::CmpIOp::create(builder, CmpIPredicate::slt, rhs, zero));
+  Value isAbove = arith::AndIOp::create(builder, hasRest, isNegative);
+  Value one;
+  if (auto vector = dyn_cast<VectorType>(lhs.getType()))
+    one = arith::ConstantOp::create(
+        builder, DenseElementsAttr::get(
+                     vector, builder.getOneAttr(vector.getElementType())));
+  else
+    one = arith::ConstantOp::create(builder, builder.getOneAttr(lhs.getType()));
+  Value below = arith::SubIOp::create(builder, quotient, one);
+  return arith::SelectOp::create(builder, isAbove, below, quotient);
+}
+
+LogicalResult KernelLowering::lowerElementwise(Operation *op) {
+  if (op->getNumResults() != 1 || op->getNumRegions() != 0 ||
+      !isMemoryEffectFree(op))
+    return op->emitError("is nothing that a kernel may have");
+  const auto create = [&](ArrayRef<Value> operands, Type type) -> Value {
+    if (isa<arith::FloorDivSIOp>(op))
+      return divideDown(b, operands[0], operands[1]);
+    IRMapping mapping;
+    mapping.map(op->getOperands(), operands);
+    Operation *made = b.clone(*op, mapping);
+    made->getResult(0).setType(type);
+    SmallVector<Value> folded;
+    if (succeeded(b.tryFold(made, folded)) && !folded.empty()) {
+      made->erase();
+      return folded[0];
+    }
+    return made->getResult(0);
+  };
+  Type type = op->getResult(0).getType();
+  if (!isBlock(type)) {
+    if (llvm::any_of(op->getOperandTypes(), isBlock))
+      return op->emitError("makes a number of a block");
+    SmallVector<Value> operands = llvm::map_to_vector(
+        op->getOperands(), [&](Value each) { return numberOf(each); });
+    set(op->getResult(0), create(operands, type));
+    return success();
+  }
+  FailureOr<SmallVector<int64_t>> sizes = blockSizes(op, sizesOf(type));
+  if (failed(sizes))
+    return failure();
+  LoweredBlock shape(*sizes, getElementTypeOrSelf(type));
+  SmallVector<SmallVector<Value>> all;
+  for (Value each : op->getOperands())
+    all.push_back(isBlock(each.getType())
+                      ? blockOf(each).getRows(b)
+                      : SmallVector<Value>(shape.rowCount(), numberOf(each)));
+  SmallVector<Value> rows;
+  for (int64_t row = 0; row < shape.rowCount(); ++row) {
+    SmallVector<Value> operands = llvm::map_to_vector(
+        all, [&](const SmallVector<Value> &each) { return each[row]; });
+    rows.push_back(create(operands, shape.rowType()));
+  }
+  set(op->getResult(0),
+      LoweredBlock::ofRows(*sizes, shape.getElement(), std::move(rows)));
+  return success();
+}
+
+LogicalResult KernelLowering::lower(Operation *op) {
+  b.setLoc(op->getLoc());
+  if (auto size = dyn_cast<SizeOp>(op)) {
+    set(size.getResult(), sizeValue(size.getSize()));
+    return success();
+  }
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    set(constant.getResult(), b.clone(*op)->getResult(0));
+    return success();
+  }
+  if (auto range = dyn_cast<RangeOp>(op))
+    return lowerRange(range);
+  if (auto shift = dyn_cast<ShiftOp>(op)) {
+    LoweredRange range = rangeOf(shift.getRange());
+    range.start = b.createOrFold<arith::AddIOp>(
+        range.start, numberOf(shift.getBy()), arith::IntegerOverflowFlags::nsw);
+    set(shift.getResult(), range);
+    return success();
+  }
+  if (auto positions = dyn_cast<PositionsOp>(op))
+    return lowerPositions(positions), success();
+  if (auto inside = dyn_cast<InsideOp>(op))
+    return lowerInside(inside), success();
+  if (auto splat = dyn_cast<SplatOp>(op))
+    return lowerSplat(splat);
+  if (auto expand = dyn_cast<ExpandOp>(op))
+    return lowerExpand(expand);
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return lowerBroadcast(broadcast);
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return lowerReduce(reduce);
+  if (auto scratch = dyn_cast<ScratchOp>(op))
+    return lowerScratch(scratch);
+  if (auto load = dyn_cast<LoadOp>(op))
+    return lowerLoad(load);
+  if (auto store = dyn_cast<StoreOp>(op))
+    return lowerStore(store);
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    SmallVector<Value> indices = llvm::map_to_vector(
+        load.getIndices(), [&](Value each) { return numberOf(each); });
+    set(load.getResult(),
+        memref::LoadOp::create(b, numberOf(load.getMemRef()), indices)
+            .getResult());
+    return success();
+  }
+  if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    SmallVector<Value> indices = llvm::map_to_vector(
+        store.getIndices(), [&](Value each) { return numberOf(each); });
+    memref::StoreOp::create(b, numberOf(store.getValue()),
+                            numberOf(store.getMemRef()), indices);
+    return success();
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return lowerFor(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return lowerIf(branch);
+  return lowerElementwise(op);
+}
+
+LogicalResult KernelLowering::lowerBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(lower(&op)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+FailureOr<func::FuncOp> KernelLowering::run(StringRef name) {
+  for (ParameterAttr parameter : parametersOf(kernel).getParameters()) {
+    StringRef each = parameter.getName();
+    auto bound = bindings.find(each);
+    if (bound == bindings.end()) {
+      if (!parameter.isTuned())
+        return kernel.emitError("needs its constant '") << each << "'";
+      bindings[each] = parameter.getUntuned();
+      continue;
+    }
+    if (parameter.isTuned() &&
+        !llvm::is_contained(parameter.getChoices(), bound->second))
+      return kernel.emitError("must not have ")
+             << each << " = " << bound->second << ", which is no choice";
+  }
+  SmallVector<Type> types;
+  for (BlockArgument argument : kernel.getArguments()) {
+    SizesAttr sizes = sizesOfArgument(kernel, argument.getArgNumber());
+    types.push_back(sizes ? memoryType(sizes.getSizes(),
+                                       getElementTypeOrSelf(argument))
+                          : argument.getType());
+  }
+  b.setInsertionPointAfter(kernel);
+  function = func::FuncOp::create(b, name, b.getFunctionType(types, {}));
+  SymbolTable::setSymbolVisibility(function,
+                                   SymbolTable::getSymbolVisibility(kernel));
+  Block *body = function.addEntryBlock();
+  for (auto [from, to] :
+       llvm::zip_equal(kernel.getArguments(), body->getArguments())) {
+    to.setLoc(from.getLoc());
+    set(from, to);
+  }
+  b.setInsertionPointToStart(body);
+  if (!llvm::hasSingleElement(kernel.getBody())) {
+    function.erase();
+    return kernel.emitError("has more than one block of operations");
+  }
+  if (failed(lowerBlock(kernel.getBody().front()))) {
+    function.erase();
+    return failure();
+  }
+  func::ReturnOp::create(b);
+  return function;
+}
+
+FailureOr<func::FuncOp> block::makeFunction(func::FuncOp kernel, StringRef name,
+                                            const Bindings &bindings) {
+  return KernelLowering(kernel, bindings).run(name);
+}

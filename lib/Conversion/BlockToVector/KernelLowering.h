@@ -1,0 +1,134 @@
+//===- KernelLowering.h - One kernel for known parameters -------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_CONVERSION_BLOCKTOVECTOR_KERNELLOWERING_H
+#define SANDWICH_LIB_CONVERSION_BLOCKTOVECTOR_KERNELLOWERING_H
+
+#include "LoweredBlock.h"
+
+#include "sandwich/Conversion/BlockToVector.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace sandwich::block {
+
+/// Computes the operations of a kernel by vectors, one after the other.
+class KernelLowering {
+public:
+  KernelLowering(mlir::func::FuncOp kernel, Bindings bindings)
+      : kernel(kernel), bindings(std::move(bindings)),
+        b(kernel.getLoc(), kernel) {}
+
+  mlir::FailureOr<mlir::func::FuncOp> run(llvm::StringRef name);
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Sizes (KernelLowering.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// The size, if it is known.
+  std::optional<int64_t> knownSize(SizeAttr size) const;
+  /// The same of what must be known.
+  mlir::FailureOr<int64_t> blockSize(mlir::Operation *op, SizeAttr size) const;
+  mlir::FailureOr<llvm::SmallVector<int64_t>>
+  blockSizes(mlir::Operation *op, llvm::ArrayRef<SizeAttr> sizes) const;
+  mlir::Value sizeValue(SizeAttr size);
+  /// The memory that has `sizes`, static where they are known.
+  mlir::MemRefType memoryType(llvm::ArrayRef<SizeAttr> sizes,
+                              mlir::Type element) const;
+
+  //===--------------------------------------------------------------------===//
+  // Values
+  //===--------------------------------------------------------------------===//
+
+  const Lowered &lookup(mlir::Value value) const {
+    return lowered.find(value)->second;
+  }
+  mlir::Value numberOf(mlir::Value value) const {
+    return std::get<mlir::Value>(lookup(value));
+  }
+  const LoweredBlock &blockOf(mlir::Value value) const {
+    return std::get<LoweredBlock>(lookup(value));
+  }
+  const LoweredRange &rangeOf(mlir::Value value) const {
+    return std::get<LoweredRange>(lookup(value));
+  }
+  void set(mlir::Value value, Lowered result) {
+    lowered.insert_or_assign(value, std::move(result));
+  }
+
+  llvm::LogicalResult lowerBlock(mlir::Block &block);
+  llvm::LogicalResult lower(mlir::Operation *op);
+  llvm::LogicalResult lowerRange(RangeOp op);
+  void lowerPositions(PositionsOp op);
+  void lowerInside(InsideOp op);
+  llvm::LogicalResult lowerSplat(SplatOp op);
+  llvm::LogicalResult lowerExpand(ExpandOp op);
+  llvm::LogicalResult lowerBroadcast(BroadcastOp op);
+  llvm::LogicalResult lowerReduce(ReduceOp op);
+  /// One that computes each number of its result of those at the same place.
+  llvm::LogicalResult lowerElementwise(mlir::Operation *op);
+
+  //===--------------------------------------------------------------------===//
+  // Memory (Memory.cpp)
+  //===--------------------------------------------------------------------===//
+
+  llvm::LogicalResult lowerScratch(ScratchOp op);
+  /// A part of a block in memory that is neighbors there.
+  struct Piece {
+    llvm::SmallVector<mlir::Value> indices;
+    /// How many of its numbers are there; null where all are.
+    mlir::Value count;
+  };
+  /// Calls `visit` for the rows of a block at `indices`, or for its numbers,
+  /// where those of a row are no neighbors.
+  void forPieces(mlir::ValueRange indices, bool areNumbers,
+                 llvm::function_ref<void(const Piece &)> visit);
+  bool areNeighbors(mlir::ValueRange indices) const;
+  llvm::LogicalResult lowerLoad(LoadOp op);
+  llvm::LogicalResult lowerStore(StoreOp op);
+  /// Which of `width` numbers are the first `count`.
+  mlir::Value maskOf(mlir::Value count, int64_t width);
+
+  //===--------------------------------------------------------------------===//
+  // Control (Control.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// Of one value for each row of a block.
+  void flatten(const Lowered &value, llvm::SmallVectorImpl<mlir::Value> &flat);
+  llvm::SmallVector<mlir::Value> flatten(mlir::ValueRange values);
+  /// And back: like `before`, of as many of `flat` as that takes.
+  static Lowered restore(const Lowered &before, mlir::ValueRange &flat);
+  llvm::LogicalResult lowerFor(mlir::scf::ForOp loop);
+  llvm::LogicalResult lowerBlocks(mlir::scf::ForOp loop, RangeOp range);
+  llvm::LogicalResult unroll(mlir::scf::ForOp loop);
+  llvm::LogicalResult lowerIf(mlir::scf::IfOp branch);
+  /// The turn of `loop` at `index`, with what is carried as it is; what it
+  /// yields is what is carried then.
+  llvm::LogicalResult lowerTurn(mlir::scf::ForOp loop,
+                                llvm::function_ref<void()> setVariable,
+                                llvm::SmallVectorImpl<Lowered> &carried);
+  /// A loop from `lower` to `upper` of such turns.
+  llvm::LogicalResult
+  lowerTurns(mlir::scf::ForOp loop, mlir::Value lower, mlir::Value upper,
+             mlir::Value step,
+             llvm::function_ref<void(mlir::Value index)> setVariable,
+             llvm::SmallVectorImpl<Lowered> &carried);
+
+  mlir::func::FuncOp kernel, function;
+  Bindings bindings;
+  LoopBuilder b;
+  llvm::DenseMap<mlir::Value, Lowered> lowered;
+};
+
+/// The number that `value` is known to be.
+std::optional<int64_t> constantOf(mlir::Value value);
+
+} // namespace sandwich::block
+
+#endif // SANDWICH_LIB_CONVERSION_BLOCKTOVECTOR_KERNELLOWERING_H

@@ -1,0 +1,117 @@
+//===- LoweredBlock.cpp - Blocks as vectors -------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoweredBlock.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::block;
+
+LoweredBlock LoweredBlock::ofRows(ArrayRef<int64_t> sizes, Type element,
+                                  SmallVector<Value> rows) {
+  LoweredBlock block(sizes, element);
+  block.rows = std::move(rows);
+  if (block.width() == 1)
+    block.numbers = block.rows;
+  return block;
+}
+
+LoweredBlock LoweredBlock::ofNumbers(ArrayRef<int64_t> sizes, Type element,
+                                     SmallVector<Value> numbers) {
+  LoweredBlock block(sizes, element);
+  block.numbers = std::move(numbers);
+  if (block.width() == 1)
+    block.rows = block.numbers;
+  return block;
+}
+
+int64_t LoweredBlock::rowCount() const {
+  int64_t count = 1;
+  for (int64_t size : ArrayRef(sizes).drop_back())
+    count *= size;
+  return count;
+}
+
+Type LoweredBlock::rowType() const {
+  return width() == 1 ? element : Type(VectorType::get({width()}, element));
+}
+
+SmallVector<Value> LoweredBlock::getRows(LoopBuilder &builder) const {
+  if (!rows.empty())
+    return rows;
+  SmallVector<Value> made;
+  for (int64_t row = 0; row < rowCount(); ++row)
+    made.push_back(vector::FromElementsOp::create(
+        builder, cast<VectorType>(rowType()),
+        ArrayRef(numbers).slice(row * width(), width())));
+  return made;
+}
+
+SmallVector<Value> LoweredBlock::getNumbers(LoopBuilder &builder) const {
+  if (!numbers.empty())
+    return numbers;
+  SmallVector<Value> made;
+  for (Value row : rows)
+    for (int64_t i = 0; i < width(); ++i)
+      made.push_back(builder.createOrFold<vector::ExtractOp>(row, i));
+  return made;
+}
+
+Value block::combine(LoopBuilder &builder, ReductionKind kind, Value lhs,
+                     Value rhs) {
+  const bool isFloat = isa<FloatType>(getElementTypeOrSelf(lhs));
+  // Of floats as `LoopBuilder::maxf`, which is one instruction of most CPUs.
+  const auto choose = [&](arith::CmpFPredicate predicate) -> Value {
+    Value isLeft = arith::CmpFOp::create(builder, predicate, lhs, rhs);
+    return arith::SelectOp::create(builder, isLeft, lhs, rhs);
+  };
+  switch (kind) {
+  case ReductionKind::Add:
+    return isFloat ? arith::AddFOp::create(builder, lhs, rhs).getResult()
+                   : arith::AddIOp::create(builder, lhs, rhs).getResult();
+  case ReductionKind::Multiply:
+    return isFloat ? arith::MulFOp::create(builder, lhs, rhs).getResult()
+                   : arith::MulIOp::create(builder, lhs, rhs).getResult();
+  case ReductionKind::Maximum:
+    return isFloat ? choose(arith::CmpFPredicate::OGT)
+                   : arith::MaxSIOp::create(builder, lhs, rhs).getResult();
+  case ReductionKind::Minimum:
+    return isFloat ? choose(arith::CmpFPredicate::OLT)
+                   : arith::MinSIOp::create(builder, lhs, rhs).getResult();
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+Value block::reduceRow(LoopBuilder &builder, ReductionKind kind, Value row) {
+  auto type = dyn_cast<VectorType>(row.getType());
+  if (!type)
+    return row;
+  int64_t width = type.getNumElements();
+  if (kind == ReductionKind::Add && type.getElementType().isF32())
+    return builder.reduceAdd(row);
+  // By halves; what is left of an odd number comes last.
+  SmallVector<Value> left;
+  while (width > 1) {
+    if (width % 2 != 0)
+      left.push_back(vector::ExtractOp::create(builder, row, width - 1));
+    const int64_t half = width / 2;
+    const auto lanes = [&](int64_t first) {
+      return llvm::to_vector(llvm::seq<int64_t>(first, first + half));
+    };
+    Value low = vector::ShuffleOp::create(builder, row, row, lanes(0));
+    Value high = vector::ShuffleOp::create(builder, row, row, lanes(half));
+    row = combine(builder, kind, low, high);
+    width = half;
+  }
+  Value result = vector::ExtractOp::create(builder, row, 0);
+  for (Value number : left)
+    result = combine(builder, kind, result, number);
+  return result;
+}

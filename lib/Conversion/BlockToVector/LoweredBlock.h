@@ -1,0 +1,71 @@
+//===- LoweredBlock.h - Blocks as vectors -----------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_CONVERSION_BLOCKTOVECTOR_LOWEREDBLOCK_H
+#define SANDWICH_LIB_CONVERSION_BLOCKTOVECTOR_LOWEREDBLOCK_H
+
+#include "sandwich/Dialect/Block/IR/Block.h"
+#include "sandwich/Dialect/Utils/LoopBuilder.h"
+
+#include <variant>
+
+namespace sandwich::block {
+
+/// A block of known sizes: a vector for each row, that is for all of its last
+/// dimension, or single numbers where that dimension is 1.
+class LoweredBlock {
+public:
+  LoweredBlock(llvm::ArrayRef<int64_t> sizes, mlir::Type element)
+      : sizes(sizes), element(element) {}
+
+  static LoweredBlock ofRows(llvm::ArrayRef<int64_t> sizes,
+                             mlir::Type element,
+                             llvm::SmallVector<mlir::Value> rows);
+  /// Of all its numbers, row by row.
+  static LoweredBlock ofNumbers(llvm::ArrayRef<int64_t> sizes,
+                                mlir::Type element,
+                                llvm::SmallVector<mlir::Value> numbers);
+
+  llvm::ArrayRef<int64_t> getSizes() const { return sizes; }
+  mlir::Type getElement() const { return element; }
+  int64_t width() const { return sizes.back(); }
+  int64_t rowCount() const;
+  /// The type of a row.
+  mlir::Type rowType() const;
+  /// Where the builder is, what it does not have that way is put together.
+  llvm::SmallVector<mlir::Value> getRows(LoopBuilder &builder) const;
+  llvm::SmallVector<mlir::Value> getNumbers(LoopBuilder &builder) const;
+
+private:
+  llvm::SmallVector<int64_t> sizes;
+  mlir::Type element;
+  /// One of both at least.
+  llvm::SmallVector<mlir::Value> rows, numbers;
+};
+
+/// Neighbors from `start` on, of which the first `count` are there; all, if
+/// that is null.
+struct LoweredRange {
+  mlir::Value start;
+  mlir::Value count;
+  int64_t size = 0;
+};
+
+/// What an operation of a kernel became: a number or memory is a value.
+using Lowered = std::variant<mlir::Value, LoweredBlock, LoweredRange>;
+
+/// `lhs` and `rhs`, of one type, as `kind` combines them.
+mlir::Value combine(LoopBuilder &builder, ReductionKind kind, mlir::Value lhs,
+                    mlir::Value rhs);
+/// All of a vector's numbers, combined in any order; a number is itself.
+mlir::Value reduceRow(LoopBuilder &builder, ReductionKind kind,
+                      mlir::Value row);
+
+} // namespace sandwich::block
+
+#endif // SANDWICH_LIB_CONVERSION_BLOCKTOVECTOR_LOWEREDBLOCK_H

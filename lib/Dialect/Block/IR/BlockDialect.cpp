@@ -1,0 +1,120 @@
+//===- BlockDialect.cpp - The dialect of kernels over blocks --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Block/IR/Block.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::block;
+
+#include "sandwich/Dialect/Block/IR/BlockDialect.cpp.inc"
+
+void BlockDialect::initialize() {
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "sandwich/Dialect/Block/IR/BlockOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+bool block::isKernel(func::FuncOp function) {
+  return function->hasAttrOfType<ParametersAttr>(BlockDialect::parametersName);
+}
+
+ParametersAttr block::parametersOf(func::FuncOp kernel) {
+  return kernel->getAttrOfType<ParametersAttr>(BlockDialect::parametersName);
+}
+
+SizesAttr block::sizesOfArgument(func::FuncOp kernel, unsigned number) {
+  return kernel.getArgAttrOfType<SizesAttr>(number, BlockDialect::sizesName);
+}
+
+std::optional<std::pair<unsigned, unsigned>>
+block::findDimension(func::FuncOp kernel, StringRef name) {
+  for (unsigned number = 0; number < kernel.getNumArguments(); ++number)
+    if (SizesAttr sizes = sizesOfArgument(kernel, number))
+      for (auto [dimension, size] : llvm::enumerate(sizes.getSizes()))
+        if (size.getFactor() == 1 && size.getNames().size() == 1 &&
+            size.getNames()[0].getValue() == name)
+          return std::pair(number, static_cast<unsigned>(dimension));
+  return std::nullopt;
+}
+
+/// Checks (C3): the names of `size` are known.
+static LogicalResult verifyNames(func::FuncOp kernel, SizeAttr size) {
+  for (StringAttr name : size.getNames())
+    if (!parametersOf(kernel).find(name) && !findDimension(kernel, name))
+      return kernel.emitOpError("has no parameter ")
+             << name << ", and no argument of that size (C3)";
+  return success();
+}
+
+static LogicalResult verifyKernel(func::FuncOp kernel) {
+  for (unsigned number = 0; number < kernel.getNumArguments(); ++number) {
+    auto memory = dyn_cast<MemRefType>(kernel.getArgumentTypes()[number]);
+    SizesAttr sizes = sizesOfArgument(kernel, number);
+    if (memory && !sizes)
+      return kernel.emitOpError("has memory without '")
+             << BlockDialect::sizesName << "' as argument " << number
+             << " (C2)";
+    if (!sizes)
+      continue;
+    for (SizeAttr size : sizes.getSizes())
+      if (failed(verifyNames(kernel, size)))
+        return failure();
+  }
+  return success();
+}
+
+LogicalResult BlockDialect::verifyOperationAttribute(Operation *op,
+                                                     NamedAttribute attribute) {
+  if (attribute.getName() == unrollName) {
+    if (op->getName().getStringRef() != "scf.for" ||
+        !isa<UnitAttr>(attribute.getValue()))
+      return op->emitOpError("is no loop that is unrolled: '")
+             << unrollName << "' is a unit attribute of scf.for (C1)";
+    return success();
+  }
+  if (attribute.getName() == documentationName &&
+      isa<StringAttr>(attribute.getValue()))
+    return success();
+  if (attribute.getName() != parametersName)
+    return op->emitOpError("has an unknown attribute '")
+           << attribute.getName() << "' (C1)";
+  auto kernel = dyn_cast<func::FuncOp>(op);
+  if (!kernel || kernel.isExternal() ||
+      !isa<ParametersAttr>(attribute.getValue()))
+    return op->emitOpError("is no function with a body, whose '")
+           << parametersName << "' are parameters (C1)";
+  return verifyKernel(kernel);
+}
+
+LogicalResult BlockDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                     unsigned number,
+                                                     NamedAttribute attribute) {
+  auto kernel = dyn_cast<func::FuncOp>(op);
+  auto sizes = dyn_cast<SizesAttr>(attribute.getValue());
+  auto memory = kernel && number < kernel.getNumArguments()
+                    ? dyn_cast<MemRefType>(kernel.getArgumentTypes()[number])
+                    : MemRefType();
+  if (attribute.getName() != sizesName || !kernel || !isKernel(kernel) ||
+      !sizes || !memory || !memory.getLayout().isIdentity())
+    return op->emitOpError("has '")
+           << attribute.getName() << "' at argument " << number
+           << ", which is no memory of a kernel with '" << sizesName
+           << "' (C1)";
+  if (memory != memoryOf(sizes.getSizes(), memory.getElementType()))
+    return op->emitOpError("has argument ")
+           << number << " of type " << memory << ", whose sizes are " << sizes
+           << " (C2)";
+  return success();
+}

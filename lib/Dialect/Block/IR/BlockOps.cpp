@@ -1,0 +1,126 @@
+//===- BlockOps.cpp - Operations of block ---------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Block/IR/Block.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::block;
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/Block/IR/BlockOps.cpp.inc"
+
+LogicalResult SizeOp::verify() {
+  auto kernel = (*this)->getParentOfType<func::FuncOp>();
+  if (!kernel || !isKernel(kernel))
+    return emitOpError("is not in a kernel (C1)");
+  for (StringAttr name : getSize().getNames())
+    if (!parametersOf(kernel).find(name) && !findDimension(kernel, name))
+      return emitOpError("names ")
+             << name << ", which is no parameter, and no size of an argument "
+             << "(C1)";
+  return success();
+}
+
+LogicalResult PositionsOp::verify() {
+  if (getResult().getType() !=
+      blockOf(getRange().getType().getSize(), IndexType::get(getContext())))
+    return emitOpError("is not of index, or not of the range's size (C1)");
+  return success();
+}
+
+LogicalResult InsideOp::verify() {
+  if (getResult().getType() !=
+      blockOf(getRange().getType().getSize(), IntegerType::get(getContext(), 1)))
+    return emitOpError("is not of i1, or not of the range's size (C1)");
+  return success();
+}
+
+/// Checks (C1) and (C2) of what reads or writes `block`.
+static LogicalResult verifyAccess(Operation *op, Type block, Value memory,
+                                  ValueRange indices) {
+  auto type = cast<MemRefType>(memory.getType());
+  SmallVector<SizeAttr> sizes;
+  for (Value index : indices)
+    if (auto range = dyn_cast<RangeType>(index.getType()))
+      sizes.push_back(range.getSize());
+  if (static_cast<int64_t>(indices.size()) != type.getRank() || sizes.empty())
+    return op->emitOpError("needs ")
+           << type.getRank() << " indices, one a range or more, has "
+           << indices.size() << " with " << sizes.size() << " ranges (C1)";
+  if (sizesOf(block) != ArrayRef(sizes) ||
+      cast<RankedTensorType>(block).getElementType() != type.getElementType())
+    return op->emitOpError("has a block that is not ")
+           << blockOf(sizes, type.getElementType()) << " (C2)";
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, getResult().getType(), getMemory(), getIndices());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyAccess(*this, getValue().getType(), getMemory(), getIndices());
+}
+
+LogicalResult ScratchOp::verify() {
+  auto type = cast<MemRefType>(getMemory().getType());
+  if (!isNumber(type.getElementType()) || !type.getLayout().isIdentity())
+    return emitOpError("has elements that are no numbers, or a layout (C2)");
+  if (type.getShape() !=
+      memoryOf(getSizes().getSizes(), type.getElementType()).getShape())
+    return emitOpError("has a dimension that is not as its size says (C1)");
+  return success();
+}
+
+LogicalResult SplatOp::verify() {
+  if (getNumber().getType() != getElementTypeOrSelf(getResult()))
+    return emitOpError("has a number of another type than the block's (C1)");
+  return success();
+}
+
+LogicalResult ExpandOp::verify() {
+  SmallVector<SizeAttr> sizes(sizesOf(getBlock().getType()));
+  const uint64_t axis = getAxis();
+  const Type element = getElementTypeOrSelf(getBlock());
+  if (axis <= sizes.size() && sizes.size() < mostDimensions) {
+    sizes.insert(sizes.begin() + axis, SizeAttr::get(getContext(), 1, {}));
+    if (getResult().getType() == blockOf(sizes, element))
+      return success();
+  }
+  return emitOpError("has not the block's sizes with a 1 at axis ")
+         << getAxis() << ", or not its numbers (C1)";
+}
+
+LogicalResult BroadcastOp::verify() {
+  std::optional<SmallVector<SizeAttr>> sizes = broadcastSizes(
+      sizesOf(getBlock().getType()), sizesOf(getResult().getType()));
+  if (!sizes || ArrayRef(*sizes) != sizesOf(getResult().getType()) ||
+      getElementTypeOrSelf(getBlock()) != getElementTypeOrSelf(getResult()))
+    return emitOpError("gives other numbers, or sizes that its block is not "
+                       "repeated to (C1)");
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  SmallVector<SizeAttr> sizes(sizesOf(getBlock().getType()));
+  if (std::optional<uint64_t> axis = getAxis()) {
+    if (*axis >= sizes.size())
+      return emitOpError("has no dimension ") << *axis << " (C1)";
+    sizes.erase(sizes.begin() + *axis);
+  } else {
+    sizes.clear();
+  }
+  if (getResult().getType() != blockOf(sizes, getElementTypeOrSelf(getBlock())))
+    return emitOpError("has not the block's other dimensions, or not its "
+                       "numbers (C2)");
+  return success();
+}
