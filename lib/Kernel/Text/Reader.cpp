@@ -700,13 +700,13 @@ LogicalResult KernelReader::readIf(const Statement &statement) {
     changed.push_back(name);
     types.push_back(lhs->second.getType());
   }
-  for (auto [side, block] :
-       llvm::zip_equal(sides, ArrayRef({branch.thenBlock(), branch.elseBlock()}))) {
+  for (size_t number : {0, 1}) {
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(block);
+    builder.setInsertionPointToEnd(number == 0 ? branch.thenBlock()
+                                               : branch.elseBlock());
     SmallVector<Value> results;
     for (StringRef name : changed)
-      results.push_back(side.lookup(name));
+      results.push_back(sides[number].lookup(name));
     scf::YieldOp::create(builder, where, results);
   }
   auto whole = scf::IfOp::create(builder, where, types, *condition,

@@ -451,8 +451,16 @@ SmallVector<Text> KernelWriter::takeUnified(ValueRange operands,
       bare, [&](Value value) { return constantOf(value) != nullptr; });
   // A repetition that is pending stands for what it repeats.
   SmallVector<Value> others, withoutRepetition;
-  if (before)
-    others.push_back(before);
+  if (before) {
+    // A condition is repeated as the others are, if they have all sizes.
+    auto repeated = before.getDefiningOp<BroadcastOp>();
+    const bool isBare =
+        repeated && !isNamed(before) && goTogether && ArrayRef(joint) == sizes;
+    others.push_back(isBare && !isPending(before) ? repeated.getBlock()
+                                                  : before);
+    if (isBare)
+      withoutRepetition.push_back(before);
+  }
   for (auto [value, operand] : llvm::zip_equal(bare, operands)) {
     if (constantOf(value))
       continue;
@@ -512,7 +520,9 @@ std::optional<Text> KernelWriter::textOfConversion(Operation *op) {
   // The language takes truth for 0 and 1, and makes none of numbers.
   if ((from.isInteger(1) && !isUnsigned) || to.isInteger(1))
     return std::nullopt;
-  std::string inner = takeOne(op->getOperand(0)).text;
+  // An index becomes a float by way of an integer, which is not written.
+  Value operand = op->getOperand(0);
+  std::string inner = take(operand, isa<FloatType>(to) ? operand : Value())[0].text;
   return Text{nameOf(to) + "(" + inner +
               (isUnsigned && !from.isInteger(1) ? ", unsigned=True)" : ")")};
 }
@@ -823,6 +833,11 @@ LogicalResult KernelWriter::write(Operation *op) {
   if (!isNamed(result) && isUsedOnce(result) && !isa<ScratchOp>(op) &&
       result.getUses().begin()->getOwner()->getBlock() == op->getBlock()) {
     pending.push_back({result, *text});
+    if (isa<arith::IndexCastOp>(op) &&
+        getElementTypeOrSelf(op->getOperand(0)).isIndex() &&
+        getElementTypeOrSelf(result).isInteger(64))
+      pending.back().bare = {
+          StringRef(text->text).drop_front(4).drop_back().str()};
     return success();
   }
   nameNext(result);
@@ -882,7 +897,7 @@ std::string KernelWriter::writeHeading() {
   // As many in a line as fit.
   heading += "def " + kernel.getSymName().str() + "(";
   const std::string whole = llvm::join(arguments, ", ");
-  constexpr size_t width = 80;
+  constexpr size_t width = 100;
   if (heading.size() - heading.rfind('\n') + whole.size() + 2 <= width) {
     heading += whole;
   } else {

@@ -47,7 +47,7 @@ def Block_RangeOp : Block_Op<"range", [Pure]> {
   let assemblyFormat = "$start (`to` $end^)? attr-dict `:` type($result)";
 }
 
-def Block_ShiftOp : Block_Op<"shift", [Pure, SameOperandsAndResultType]> {
+def Block_ShiftOp : Block_Op<"shift", [Pure, AllTypesMatch<["range", "result"]>]> {
   let summary = "The same neighbors, elsewhere";
   let description = "Those that are not there are the same.";
   let arguments = (ins Block_RangeType:$range, Index:$by);
