@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MeasuredCode.h"
+#include "sandwich/Tuning/MeasuredCode.h"
 #include "MeasuringTools.h"
 
 #include "sandwich/Conversion/Passes.h"
@@ -285,7 +285,7 @@ AttentionPrograms::compile(const AttentionSchedule &schedule,
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(UnknownLoc::get(&session.context));
   addProgram(*module, schedule);
-  return measuring::compileObject(session, *module, target,
+  return measuring::compileCode(session, *module, target,
                                   SANDWICH_PHASE_SYMBOL_PREFIX +
                                       programName.str(),
                                   "program", [&](OpPassManager &manager) {

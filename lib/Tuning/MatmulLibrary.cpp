@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Tuning/MatmulLibrary.h"
-#include "MeasuredCode.h"
+#include "sandwich/Tuning/MeasuredCode.h"
 #include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
@@ -164,7 +164,7 @@ MatmulLibrary::compile(const Key &key,
   }
   SANDWICH_ASSIGN_OR_RETURN(
       std::string object,
-      measuring::compileObject(session, *module, target, name,
+      measuring::compileCode(session, *module, target, name,
                                isProgram ? "program" : "micro-kernel",
                                [&](OpPassManager &manager) {
                                  if (!isProgram)

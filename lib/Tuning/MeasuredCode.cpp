@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MeasuredCode.h"
+#include "sandwich/Tuning/MeasuredCode.h"
 
-#include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Target/CpuFeatures.h"
 
@@ -67,10 +66,11 @@ bool ParallelCompiler::run(
 }
 
 Result<std::string>
-measuring::compileObject(CompileSession &session, ModuleOp module,
-                         const Target &target, std::string_view prefix,
-                         StringRef kind,
-                         llvm::function_ref<void(OpPassManager &)> addPasses) {
+measuring::compileCode(CompileSession &session, ModuleOp module,
+                       const Target &target, std::string_view prefix,
+                       StringRef kind,
+                       llvm::function_ref<void(OpPassManager &)> addPasses,
+                       CodeKind output) {
   std::unique_ptr<PassManager> &manager = session.pipelines[kind];
   if (!manager) {
     manager = std::make_unique<PassManager>(&session.context);
@@ -94,7 +94,7 @@ measuring::compileObject(CompileSession &session, ModuleOp module,
   if (!code)
     return makeError(prefix, " has no LLVM IR: ", problem);
   SANDWICH_RETURN_IF_ERROR(optimize(*code, target, std::string(prefix)));
-  return emitCode(*code, target, CodeKind::Object);
+  return emitCode(*code, target, output);
 }
 
 static Error fromLLVM(llvm::Error error) {

@@ -12,9 +12,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_TUNING_MEASUREDCODE_H
-#define SANDWICH_LIB_TUNING_MEASUREDCODE_H
+#ifndef SANDWICH_TUNING_MEASUREDCODE_H
+#define SANDWICH_TUNING_MEASUREDCODE_H
 
+#include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
 
@@ -67,10 +68,11 @@ private:
 /// They are those of all modules that are `kind` in the session. Errors: what
 /// passes report, with `prefix` as the module's name.
 Result<std::string>
-compileObject(CompileSession &session, mlir::ModuleOp module,
-              const Target &target, std::string_view prefix,
-              llvm::StringRef kind,
-              llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
+compileCode(CompileSession &session, mlir::ModuleOp module,
+            const Target &target, std::string_view prefix,
+            llvm::StringRef kind,
+            llvm::function_ref<void(mlir::OpPassManager &)> addPasses,
+            CodeKind output = CodeKind::Object);
 
 /// Keeps object code loaded.
 class CodeLoader {
@@ -93,4 +95,4 @@ private:
 
 } // namespace sandwich::measuring
 
-#endif // SANDWICH_LIB_TUNING_MEASUREDCODE_H
+#endif // SANDWICH_TUNING_MEASUREDCODE_H
