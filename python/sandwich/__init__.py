@@ -23,6 +23,7 @@ from sandwich._errors import (
     UnavailableError,
 )
 from sandwich._evaluator import Evaluator
+from sandwich._kernel import Kernel, kernel, load_kernel
 from sandwich._model import Model
 from sandwich._options import GenerationOptions
 from sandwich._results import Completion, GeneratedText, Statistics, Token, Usage
@@ -41,6 +42,7 @@ __all__ = [
     "GenerationOptions",
     "InternalError",
     "InvalidArgumentError",
+    "Kernel",
     "Model",
     "OverloadedError",
     "Statistics",
@@ -49,4 +51,6 @@ __all__ = [
     "UnavailableError",
     "Usage",
     "compile_model",
+    "kernel",
+    "load_kernel",
 ]

@@ -14,21 +14,20 @@ from sandwich._errors import Error
 from sandwich._library import check_path, library_path
 
 
-def _find_compiler() -> str:
-    """sandwich-compile: in the folder that SANDWICH_BIN names, on the PATH, or in
-    the `bin` beside the library's folder."""
-    folders = [
-        os.environ.get("SANDWICH_BIN", ""),
-        os.environ.get("PATH", ""),
-        str(Path(library_path()).resolve().parent.parent / "bin"),
-    ]
-    for folder in folders:
-        found = folder and shutil.which("sandwich-compile", path=folder)
+def find_program(name: str) -> str:
+    """A program of the compiler: in the folder that SANDWICH_BIN names, on the PATH,
+    or in the `bin` beside the library's folder."""
+    for folder in (os.environ.get("SANDWICH_BIN", ""), os.environ.get("PATH", "")):
+        found = folder and shutil.which(name, path=folder)
         if found:
             return found
+    beside = str(Path(library_path()).resolve().parent.parent / "bin")
+    found = shutil.which(name, path=beside)
+    if found:
+        return found
     raise Error(
-        "sandwich-compile is not on the PATH; build Sandwich, or set SANDWICH_BIN to "
-        "the folder that holds it"
+        f"{name} is not on the PATH; build Sandwich, or set SANDWICH_BIN to the folder "
+        "that holds it"
     )
 
 
@@ -47,7 +46,7 @@ def compile_model(
     """
     check_path(model_dir)
     check_path(output)
-    command = [_find_compiler(), "--output=" + fsdecode(output)]
+    command = [find_program("sandwich-compile"), "--output=" + fsdecode(output)]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
         if value is True:
