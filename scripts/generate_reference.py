@@ -17,7 +17,7 @@ import sys
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 DIALECTS = {"LM": "lm", "Gemm": "gemm", "Phase": "phase", "Tile": "tile",
-            "Topo": "topo", "Kernel": "kernel"}
+            "Topo": "topo", "Kernel": "kernel", "Block": "block"}
 PASSES = {
     "Lowerings between dialects": "Conversion",
     "Passes of `lm`": "Dialect/LM/Transforms",

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Tuning/MeasuredCode.h"
 #include "MeasuringTools.h"
+#include "sandwich/Tuning/MeasuredCode.h"
 
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
@@ -286,15 +286,15 @@ AttentionPrograms::compile(const AttentionSchedule &schedule,
       ModuleOp::create(UnknownLoc::get(&session.context));
   addProgram(*module, schedule);
   return measuring::compileCode(session, *module, target,
-                                  SANDWICH_PHASE_SYMBOL_PREFIX +
-                                      programName.str(),
-                                  "program", [&](OpPassManager &manager) {
-                                    LMToLoopsOptions loops;
-                                    loops.target = target.name;
-                                    manager.addPass(createLMToLoops(loops));
-                                    manager.addPass(createCanonicalizerPass());
-                                    manager.addPass(createCSEPass());
-                                  });
+                                SANDWICH_PHASE_SYMBOL_PREFIX +
+                                    programName.str(),
+                                "program", [&](OpPassManager &manager) {
+                                  LMToLoopsOptions loops;
+                                  loops.target = target.name;
+                                  manager.addPass(createLMToLoops(loops));
+                                  manager.addPass(createCanonicalizerPass());
+                                  manager.addPass(createCSEPass());
+                                });
 }
 
 /// What differs for `payload`: of the other kind of segments there is as little

@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Tuning/MatmulLibrary.h"
-#include "sandwich/Tuning/MeasuredCode.h"
 #include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
+#include "sandwich/Tuning/MeasuredCode.h"
 
 #include <chrono>
 #include <compare>
@@ -165,14 +165,14 @@ MatmulLibrary::compile(const Key &key,
   SANDWICH_ASSIGN_OR_RETURN(
       std::string object,
       measuring::compileCode(session, *module, target, name,
-                               isProgram ? "program" : "micro-kernel",
-                               [&](OpPassManager &manager) {
-                                 if (!isProgram)
-                                   return;
-                                 ScheduleToLoopsOptions options;
-                                 options.target = target.name;
-                                 buildScheduleToLoopsPipeline(manager, options);
-                               }));
+                             isProgram ? "program" : "micro-kernel",
+                             [&](OpPassManager &manager) {
+                               if (!isProgram)
+                                 return;
+                               ScheduleToLoopsOptions options;
+                               options.target = target.name;
+                               buildScheduleToLoopsPipeline(manager, options);
+                             }));
   return Compiled{std::move(object), std::move(name)};
 }
 

@@ -65,12 +65,10 @@ bool ParallelCompiler::run(
   return stopped;
 }
 
-Result<std::string>
-measuring::compileCode(CompileSession &session, ModuleOp module,
-                       const Target &target, std::string_view prefix,
-                       StringRef kind,
-                       llvm::function_ref<void(OpPassManager &)> addPasses,
-                       CodeKind output) {
+Result<std::string> measuring::compileCode(
+    CompileSession &session, ModuleOp module, const Target &target,
+    std::string_view prefix, StringRef kind,
+    llvm::function_ref<void(OpPassManager &)> addPasses, CodeKind output) {
   std::unique_ptr<PassManager> &manager = session.pipelines[kind];
   if (!manager) {
     manager = std::make_unique<PassManager>(&session.context);

@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Dialect/Block/IR/Block.h"
-#include "sandwich/Kernel/Program.h"
+#include "sandwich/Kernel/Compiler/Program.h"
 #include "sandwich/Kernel/Text.h"
-#include "sandwich/Kernel/Tuner.h"
+#include "sandwich/Kernel/Compiler/Tuner.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Target/CpuFeatures.h"
 
@@ -108,7 +108,8 @@ static Result<OwningOpRef<ModuleOp>> read(const Arguments &arguments,
                                           MLIRContext &context) {
   std::string problem;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (!problem.empty() || diagnostic.getSeverity() != DiagnosticSeverity::Error)
+    if (!problem.empty() ||
+        diagnostic.getSeverity() != DiagnosticSeverity::Error)
       return success();
     if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
       problem = place.getFilename().str() + ":" +
@@ -182,8 +183,7 @@ static Result<block::Bindings> tune(func::FuncOp kernel,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
   llvm::errs() << kernel.getSymName() << ":";
-  for (block::ParameterAttr each :
-       block::parametersOf(kernel).getParameters())
+  for (block::ParameterAttr each : block::parametersOf(kernel).getParameters())
     if (each.isTuned())
       llvm::errs() << " " << each.getName().getValue() << "="
                    << tuned->best.parameters.lookup(each.getName());

@@ -116,10 +116,10 @@ static OwningOpRef<ModuleOp> read(Arguments &arguments, MLIRContext &context) {
   if (input.ends_with(".kernel"))
     return readText(arguments, context);
   if (input.ends_with(".mlir")) {
-    context.loadDialect<kernel::KernelDialect, block::BlockDialect,
-                        arith::ArithDialect, func::FuncDialect,
-                        math::MathDialect, memref::MemRefDialect,
-                        scf::SCFDialect>();
+    context
+        .loadDialect<kernel::KernelDialect, block::BlockDialect,
+                     arith::ArithDialect, func::FuncDialect, math::MathDialect,
+                     memref::MemRefDialect, scf::SCFDialect>();
     return parseSourceFile<ModuleOp>(arguments.input, &context);
   }
   std::vector<std::string> &options = arguments.import.compilerOptions;

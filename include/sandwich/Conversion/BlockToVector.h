@@ -18,8 +18,8 @@ namespace sandwich::block {
 using Bindings = llvm::StringMap<int64_t>;
 
 /// Adds a function `name` behind `kernel` that computes the same by loops over
-/// vectors, with its parameters as `bindings` has them; those that are tuned are
-/// as untuned where nothing is said. Its arguments are the kernel's, whose
+/// vectors, with its parameters as `bindings` has them; those that are tuned
+/// are as untuned where nothing is said. Its arguments are the kernel's, whose
 /// dimensions are static where their sizes are known. Errors, of constants that
 /// are not given, of what is no choice, or of blocks whose size stays unknown,
 /// are emitted, and nothing is added.

@@ -69,8 +69,7 @@ private:
 /// passes report, with `prefix` as the module's name.
 Result<std::string>
 compileCode(CompileSession &session, mlir::ModuleOp module,
-            const Target &target, std::string_view prefix,
-            llvm::StringRef kind,
+            const Target &target, std::string_view prefix, llvm::StringRef kind,
             llvm::function_ref<void(mlir::OpPassManager &)> addPasses,
             CodeKind output = CodeKind::Object);
 

@@ -72,10 +72,10 @@ LogicalResult KernelLowering::lowerTurn(scf::ForOp loop,
   return success();
 }
 
-LogicalResult
-KernelLowering::lowerTurns(scf::ForOp loop, Value lower, Value upper,
-                           Value step, function_ref<void(Value)> setVariable,
-                           SmallVectorImpl<Lowered> &carried) {
+LogicalResult KernelLowering::lowerTurns(scf::ForOp loop, Value lower,
+                                         Value upper, Value step,
+                                         function_ref<void(Value)> setVariable,
+                                         SmallVectorImpl<Lowered> &carried) {
   SmallVector<Value> flat;
   for (const Lowered &each : carried)
     flatten(each, flat);
@@ -263,8 +263,8 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
       llvm::append_range(types, ValueRange(flat).getTypes());
     }
   }
-  auto made = scf::IfOp::create(b, types, condition,
-                                branch.elseBlock() != nullptr);
+  auto made =
+      scf::IfOp::create(b, types, condition, branch.elseBlock() != nullptr);
   made.getThenRegion().takeBody(draft.getThenRegion());
   if (branch.elseBlock())
     made.getElseRegion().takeBody(draft.getElseRegion());

@@ -109,8 +109,8 @@ LogicalResult KernelLowering::lowerRange(RangeOp op) {
     return failure();
   LoweredRange range{numberOf(op.getStart()), {}, *size};
   if (op.getEnd()) {
-    Value left = b.createOrFold<arith::SubIOp>(numberOf(op.getEnd()),
-                                               range.start);
+    Value left =
+        b.createOrFold<arith::SubIOp>(numberOf(op.getEnd()), range.start);
     std::optional<int64_t> known = constantOf(left);
     if (known)
       left = b.index(std::clamp<int64_t>(*known, 0, *size));
@@ -147,17 +147,18 @@ void KernelLowering::lowerInside(InsideOp op) {
   auto type = VectorType::get({range.size}, b.getI1Type());
   Value inside;
   if (range.size == 1)
-    inside = range.count ? arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
-                                                 range.count, b.index(0))
-                               .getResult()
-                         : arith::ConstantOp::create(b, b.getBoolAttr(true))
-                               .getResult();
+    inside =
+        range.count
+            ? arith::CmpIOp::create(b, arith::CmpIPredicate::ne, range.count,
+                                    b.index(0))
+                  .getResult()
+            : arith::ConstantOp::create(b, b.getBoolAttr(true)).getResult();
   else
-    inside = range.count
-                 ? maskOf(range.count, range.size)
-                 : arith::ConstantOp::create(
-                       b, DenseElementsAttr::get(type, true))
-                       .getResult();
+    inside =
+        range.count
+            ? maskOf(range.count, range.size)
+            : arith::ConstantOp::create(b, DenseElementsAttr::get(type, true))
+                  .getResult();
   set(op.getResult(),
       LoweredBlock::ofRows({range.size}, b.getI1Type(), {inside}));
 }
@@ -199,8 +200,8 @@ LogicalResult KernelLowering::lowerExpand(ExpandOp op) {
   SmallVector<Value> values = isLast ? from.getNumbers(b) : from.getRows(b);
   if (failed(blockSizes(op, sizesOf(op.getResult().getType()))))
     return failure();
-  set(op.getResult(), LoweredBlock::ofRows(sizes, from.getElement(),
-                                           std::move(values)));
+  set(op.getResult(),
+      LoweredBlock::ofRows(sizes, from.getElement(), std::move(values)));
   return success();
 }
 
@@ -214,9 +215,8 @@ LogicalResult KernelLowering::lowerBroadcast(BroadcastOp op) {
   const size_t more = sizes->size() - from.getSizes().size();
   SmallVector<Value> ownRows;
   for (Value row : from.getRows(b))
-    ownRows.push_back(from.width() == shape.width()
-                          ? row
-                          : repeat(b, row, shape.width()));
+    ownRows.push_back(
+        from.width() == shape.width() ? row : repeat(b, row, shape.width()));
   SmallVector<Value> rows;
   for (int64_t row = 0; row < shape.rowCount(); ++row) {
     // From the last dimension but one on.
@@ -299,12 +299,11 @@ static Value divideDown(LoopBuilder &builder, Value lhs, Value rhs) {
   if (left && right && *right > 0 && lhs.getType().isIndex())
     return builder.index(llvm::divideFloorSigned(*left, *right));
   using arith::CmpIPredicate;
-  Value zero = arith::ConstantOp::create(builder,
-                                         builder.getZeroAttr(lhs.getType()));
+  Value zero =
+      arith::ConstantOp::create(builder, builder.getZeroAttr(lhs.getType()));
   Value quotient = arith::DivSIOp::create(builder, lhs, rhs);
   Value whole = arith::MulIOp::create(builder, quotient, rhs);
-  Value hasRest =
-      arith::CmpIOp::create(builder, CmpIPredicate::ne, whole, lhs);
+  Value hasRest = arith::CmpIOp::create(builder, CmpIPredicate::ne, whole, lhs);
   Value isNegative = arith::CmpIOp::create(
       builder, CmpIPredicate::ne,
       arith::CmpIOp::create(builder, CmpIPredicate::slt, lhs, zero),
@@ -456,9 +455,9 @@ FailureOr<func::FuncOp> KernelLowering::run(StringRef name) {
   SmallVector<Type> types;
   for (BlockArgument argument : kernel.getArguments()) {
     SizesAttr sizes = sizesOfArgument(kernel, argument.getArgNumber());
-    types.push_back(sizes ? memoryType(sizes.getSizes(),
-                                       getElementTypeOrSelf(argument))
-                          : argument.getType());
+    types.push_back(
+        sizes ? memoryType(sizes.getSizes(), getElementTypeOrSelf(argument))
+              : argument.getType());
   }
   b.setInsertionPointAfter(kernel);
   function = func::FuncOp::create(b, name, b.getFunctionType(types, {}));

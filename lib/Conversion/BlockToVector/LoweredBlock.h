@@ -23,8 +23,7 @@ public:
   LoweredBlock(llvm::ArrayRef<int64_t> sizes, mlir::Type element)
       : sizes(sizes), element(element) {}
 
-  static LoweredBlock ofRows(llvm::ArrayRef<int64_t> sizes,
-                             mlir::Type element,
+  static LoweredBlock ofRows(llvm::ArrayRef<int64_t> sizes, mlir::Type element,
                              llvm::SmallVector<mlir::Value> rows);
   /// Of all its numbers, row by row.
   static LoweredBlock ofNumbers(llvm::ArrayRef<int64_t> sizes,

@@ -70,18 +70,17 @@ void KernelLowering::forPieces(ValueRange indices, bool areNumbers,
                                             arith::IntegerOverflowFlags::nsw);
       if (!range.count)
         continue;
-      Value isInside = b.createOrFold<arith::CmpIOp>(
-          arith::CmpIPredicate::slt, b.index(at), range.count);
-      isThere = isThere ? arith::AndIOp::create(b, isThere, isInside).getResult()
-                        : isInside;
+      Value isInside = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                                                     b.index(at), range.count);
+      isThere = isThere
+                    ? arith::AndIOp::create(b, isThere, isInside).getResult()
+                    : isInside;
     }
     if (isThere) {
-      Value all = piece.count ? piece.count
-                              : b.index(areNumbers
-                                            ? 1
-                                            : rangeOf(indices.back()).size);
-      piece.count =
-          b.createOrFold<arith::SelectOp>(isThere, all, b.index(0));
+      Value all = piece.count
+                      ? piece.count
+                      : b.index(areNumbers ? 1 : rangeOf(indices.back()).size);
+      piece.count = b.createOrFold<arith::SelectOp>(isThere, all, b.index(0));
     }
     visit(piece);
   }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Kernel/Program.h"
+#include "sandwich/Kernel/Compiler/Program.h"
 
 #include "sandwich/Dialect/Block/IR/Block.h"
 #include "sandwich/Support/Json.h"
@@ -120,9 +120,9 @@ static void addEntryPoint(func::FuncOp function, StringRef name) {
   ImplicitLocOpBuilder builder(function.getLoc(), function->getContext());
   builder.setInsertionPointAfter(function);
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  auto entry = func::FuncOp::create(
-      builder, std::string(entryPrefix) + name.str(),
-      builder.getFunctionType({pointer}, {}));
+  auto entry =
+      func::FuncOp::create(builder, std::string(entryPrefix) + name.str(),
+                           builder.getFunctionType({pointer}, {}));
   builder.setInsertionPointToStart(entry.addEntryBlock());
   auto word = builder.getI64Type();
   SmallVector<Value> arguments;
@@ -141,8 +141,8 @@ static void addEntryPoint(func::FuncOp function, StringRef name) {
     }
     Value value = LLVM::LoadOp::create(builder, loaded, argument);
     if (loaded != type)
-      value = UnrealizedConversionCastOp::create(builder, type, value)
-                  .getResult(0);
+      value =
+          UnrealizedConversionCastOp::create(builder, type, value).getResult(0);
     arguments.push_back(value);
   }
   func::CallOp::create(builder, function, arguments);
@@ -180,7 +180,8 @@ Result<std::string> kernel::compileKernel(measuring::CompileSession &session,
     addEntryPoint(*made, kernel.getSymName());
   }
   copy.erase();
-  const std::string entry = std::string(entryPrefix) + kernel.getSymName().str();
+  const std::string entry =
+      std::string(entryPrefix) + kernel.getSymName().str();
   const auto addPasses = [](OpPassManager &manager) {
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Kernel/Tuner.h"
+#include "sandwich/Kernel/Compiler/Tuner.h"
 
 #include "sandwich/Dialect/Block/IR/Block.h"
 #include "sandwich/Support/AnonymousMemory.h"
@@ -62,8 +62,8 @@ static uint64_t randomBits(Type type, std::minstd_rand &random) {
   std::uniform_real_distribution<double> distribution(-1, 1);
   llvm::APFloat number(distribution(random));
   bool loses = false;
-  number.convert(floats.getFloatSemantics(),
-                 llvm::APFloat::rmNearestTiesToEven, &loses);
+  number.convert(floats.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                 &loses);
   return number.bitcastToAPInt().getZExtValue();
 }
 
@@ -77,8 +77,7 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
     block::SizesAttr shape =
         block::sizesOfArgument(kernel, argument.getArgNumber());
     if (!shape) {
-      made.words.push_back(
-          {static_cast<int64_t>(randomBits(element, random))});
+      made.words.push_back({static_cast<int64_t>(randomBits(element, random))});
       continue;
     }
     const uint64_t width = (element.getIntOrFloatBitWidth() + 7) / 8;
@@ -203,10 +202,9 @@ Result<double> Tuning::measure(const Choice &choice) {
   SANDWICH_ASSIGN_OR_RETURN(
       std::string object,
       compileKernel(session, kernel, bindingsOf(choice), target));
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::vector<void *> functions,
-      loader.load(object,
-                  {std::string(entryPrefix) + kernel.getSymName().str()}));
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<void *> functions,
+                            loader.load(object, {std::string(entryPrefix) +
+                                                 kernel.getSymName().str()}));
   auto function = reinterpret_cast<EntryPoint>(functions[0]);
   // The first call warms caches.
   function(arguments.pointers());
@@ -273,8 +271,8 @@ Result<TunedKernel> Tuning::run() {
   result.best = {bindingsOf(best), measured[best]};
   if (best != untuned) {
     for (KernelMeasurement *each : {&result.untuned, &result.best}) {
-      SANDWICH_ASSIGN_OR_RETURN(
-          double again, measure(each == &result.best ? best : untuned));
+      SANDWICH_ASSIGN_OR_RETURN(double again,
+                                measure(each == &result.best ? best : untuned));
       each->seconds = std::min(each->seconds, again);
     }
     if (result.untuned.seconds <= result.best.seconds)

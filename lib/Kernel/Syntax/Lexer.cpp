@@ -19,11 +19,11 @@ static constexpr size_t mostIndentations = 64;
 
 bool sandwich::kernel::syntax::isKeyword(std::string_view name) {
   static constexpr std::array<std::string_view, 35> keywords = {
-      "False",  "None",    "True",  "and",    "as",       "assert", "async",
-      "await",  "break",   "class", "continue", "def",    "del",    "elif",
-      "else",   "except",  "finally", "for",  "from",     "global", "if",
-      "import", "in",      "is",    "lambda", "nonlocal", "not",    "or",
-      "pass",   "raise",   "return", "try",   "while",    "with",   "yield"};
+      "False",  "None",   "True",    "and",      "as",       "assert", "async",
+      "await",  "break",  "class",   "continue", "def",      "del",    "elif",
+      "else",   "except", "finally", "for",      "from",     "global", "if",
+      "import", "in",     "is",      "lambda",   "nonlocal", "not",    "or",
+      "pass",   "raise",  "return",  "try",      "while",    "with",   "yield"};
   return std::find(keywords.begin(), keywords.end(), name) != keywords.end();
 }
 
@@ -141,12 +141,13 @@ bool Lexer::lexNumber() {
   // What belongs to it, so that `1x` is no number and a name.
   const char *last = begin;
   bool isFloat = false;
-  const bool isHexadecimal = peek() == '0' && (peek(1) == 'x' || peek(1) == 'X');
-  while (last != end &&
-         (isLetter(*last) || isDigit(*last) || *last == '.' ||
-          ((*last == '+' || *last == '-') && !isHexadecimal &&
-           (last[-1] == 'e' || last[-1] == 'E')))) {
-    isFloat |= *last == '.' || (!isHexadecimal && (*last == 'e' || *last == 'E'));
+  const bool isHexadecimal =
+      peek() == '0' && (peek(1) == 'x' || peek(1) == 'X');
+  while (last != end && (isLetter(*last) || isDigit(*last) || *last == '.' ||
+                         ((*last == '+' || *last == '-') && !isHexadecimal &&
+                          (last[-1] == 'e' || last[-1] == 'E')))) {
+    isFloat |=
+        *last == '.' || (!isHexadecimal && (*last == 'e' || *last == 'E'));
     ++last;
   }
   const std::string_view digits(begin, last - begin);
@@ -194,11 +195,10 @@ bool Lexer::lexString(char quote) {
 
 bool Lexer::lexSymbol() {
   static constexpr std::array<std::string_view, 46> symbols = {
-      "//=", "<<=", ">>=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=",
-      "->",  "+=",  "-=",  "*=", "/=", "%=", "&=", "|=", "^=", ":=", "+",
-      "-",   "*",   "/",   "%",  "&",  "|",  "^",  "~",  "<",  ">",  "(",
-      ")",   "[",   "]",   "{",  "}",  ",",  ":",  ".",  "=",  "@",  ";",
-      "!",   "?"};
+      "//=", "<<=", ">>=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "->",
+      "+=",  "-=",  "*=",  "/=", "%=", "&=", "|=", "^=", ":=", "+",  "-",  "*",
+      "/",   "%",   "&",   "|",  "^",  "~",  "<",  ">",  "(",  ")",  "[",  "]",
+      "{",   "}",   ",",   ":",  ".",  "=",  "@",  ";",  "!",  "?"};
   for (std::string_view symbol : symbols) {
     if (text.substr(at, symbol.size()) != symbol)
       continue;
@@ -249,8 +249,8 @@ std::optional<std::vector<Token>> Lexer::run() {
     const char c = peek();
     if (c == ' ' || c == '\t' || (c == '\r' && peek(1) == '\n')) {
       skip(1);
-    } else if (c == '\\' && (peek(1) == '\n' ||
-                             (peek(1) == '\r' && peek(2) == '\n'))) {
+    } else if (c == '\\' &&
+               (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
       skip(peek(1) == '\r' ? 2 : 1);
       startLine();
     } else if (c == '#') {

@@ -178,8 +178,7 @@ ExpressionPointer Parser::parseNot() {
   if (++nesting > mostNesting)
     return fail(peek().place, "expressions must not be nested more than " +
                                   std::to_string(mostNesting) + " deep");
-  ExpressionPointer whole =
-      make(Expression::Kind::Unary, peek().place, "not");
+  ExpressionPointer whole = make(Expression::Kind::Unary, peek().place, "not");
   ++at;
   ExpressionPointer operand = parseNot();
   --nesting;
@@ -216,11 +215,9 @@ ExpressionPointer Parser::parseBinary(size_t level) {
     return parseUnary();
   ExpressionPointer lhs = parseBinary(level + 1);
   const auto isOfLevel = [&] {
-    return std::any_of(levels[level].operators.begin(),
-                       levels[level].operators.end(),
-                       [&](std::string_view each) {
-                         return !each.empty() && is(each);
-                       });
+    return std::any_of(
+        levels[level].operators.begin(), levels[level].operators.end(),
+        [&](std::string_view each) { return !each.empty() && is(each); });
   };
   while (lhs && isOfLevel()) {
     ExpressionPointer whole =
@@ -258,8 +255,7 @@ ExpressionPointer Parser::parsePostfix() {
   while (value && is("[")) {
     if (++values > mostValues)
       return fail(peek().place, "the expression is too long");
-    ExpressionPointer whole =
-        make(Expression::Kind::Subscript, peek().place);
+    ExpressionPointer whole = make(Expression::Kind::Subscript, peek().place);
     ++at;
     whole->operands.push_back(std::move(value));
     if (!parseSubscript(*whole))
@@ -441,10 +437,9 @@ bool Parser::parseAssignment(Statement &statement) {
   if (!parseList(statement.values))
     return false;
   if (statement.targets.size() != statement.values.size()) {
-    fail(statement.place, std::to_string(statement.targets.size()) +
-                              " are set by " +
-                              std::to_string(statement.values.size()) +
-                              " values");
+    fail(statement.place,
+         std::to_string(statement.targets.size()) + " are set by " +
+             std::to_string(statement.values.size()) + " values");
     return false;
   }
   return endLine();

@@ -176,13 +176,13 @@ StringRef kernel::nameOf(block::ReductionKind kind) {
 
 bool kernel::isReserved(StringRef name) {
   static constexpr StringLiteral others[] = {
-      "range",  "blocks", "unroll",  "block",     "zeros", "full",
-      "where",  "inside", "positions", "size", "scratch", "broadcast", "bitcast", "tune",
-      "type",   "constant", "inf",   "nan"};
+      "range",   "blocks", "unroll",    "block",    "zeros",   "full",
+      "where",   "inside", "positions", "size",     "scratch", "broadcast",
+      "bitcast", "tune",   "type",      "constant", "inf",     "nan"};
   return syntax::isKeyword(name) || llvm::is_contained(others, name) ||
-         reductionNamed(name) || llvm::any_of(elementwiseWords(), [&](auto &each) {
-           return each.word == name;
-         }) ||
+         reductionNamed(name) ||
+         llvm::any_of(elementwiseWords(),
+                      [&](auto &each) { return each.word == name; }) ||
          llvm::is_contained({"f32", "f64", "f16", "bf16", "i1", "i8", "i16",
                              "i32", "i64", "index"},
                             name);

@@ -53,8 +53,8 @@ block::findDimension(func::FuncOp kernel, StringRef name) {
 static LogicalResult verifyNames(func::FuncOp kernel, SizeAttr size) {
   for (StringAttr name : size.getNames())
     if (!parametersOf(kernel).find(name) && !findDimension(kernel, name))
-      return kernel.emitOpError("has no parameter ")
-             << name << ", and no argument of that size (C3)";
+      return kernel.emitOpError("(C3) has no parameter ")
+             << name << ", and no argument of that size";
   return success();
 }
 
@@ -63,9 +63,8 @@ static LogicalResult verifyKernel(func::FuncOp kernel) {
     auto memory = dyn_cast<MemRefType>(kernel.getArgumentTypes()[number]);
     SizesAttr sizes = sizesOfArgument(kernel, number);
     if (memory && !sizes)
-      return kernel.emitOpError("has memory without '")
-             << BlockDialect::sizesName << "' as argument " << number
-             << " (C2)";
+      return kernel.emitOpError("(C2) has memory without '")
+             << BlockDialect::sizesName << "' as argument " << number;
     if (!sizes)
       continue;
     for (SizeAttr size : sizes.getSizes())
@@ -80,21 +79,21 @@ LogicalResult BlockDialect::verifyOperationAttribute(Operation *op,
   if (attribute.getName() == unrollName) {
     if (op->getName().getStringRef() != "scf.for" ||
         !isa<UnitAttr>(attribute.getValue()))
-      return op->emitOpError("is no loop that is unrolled: '")
-             << unrollName << "' is a unit attribute of scf.for (C1)";
+      return op->emitOpError("(C1) is no loop that is unrolled: '")
+             << unrollName << "' is a unit attribute of scf.for";
     return success();
   }
   if (attribute.getName() == documentationName &&
       isa<StringAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() != parametersName)
-    return op->emitOpError("has an unknown attribute '")
-           << attribute.getName() << "' (C1)";
+    return op->emitOpError("(C1) has an unknown attribute '")
+           << attribute.getName() << "'";
   auto kernel = dyn_cast<func::FuncOp>(op);
   if (!kernel || kernel.isExternal() ||
       !isa<ParametersAttr>(attribute.getValue()))
-    return op->emitOpError("is no function with a body, whose '")
-           << parametersName << "' are parameters (C1)";
+    return op->emitOpError("(C1) is no function with a body, whose '")
+           << parametersName << "' are parameters";
   return verifyKernel(kernel);
 }
 
@@ -108,13 +107,11 @@ LogicalResult BlockDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                     : MemRefType();
   if (attribute.getName() != sizesName || !kernel || !isKernel(kernel) ||
       !sizes || !memory || !memory.getLayout().isIdentity())
-    return op->emitOpError("has '")
+    return op->emitOpError("(C1) has '")
            << attribute.getName() << "' at argument " << number
-           << ", which is no memory of a kernel with '" << sizesName
-           << "' (C1)";
+           << ", which is no memory of a kernel with '" << sizesName << "'";
   if (memory != memoryOf(sizes.getSizes(), memory.getElementType()))
-    return op->emitOpError("has argument ")
-           << number << " of type " << memory << ", whose sizes are " << sizes
-           << " (C2)";
+    return op->emitOpError("(C2) has argument ")
+           << number << " of type " << memory << ", whose sizes are " << sizes;
   return success();
 }

@@ -21,26 +21,25 @@ using namespace sandwich::block;
 LogicalResult SizeOp::verify() {
   auto kernel = (*this)->getParentOfType<func::FuncOp>();
   if (!kernel || !isKernel(kernel))
-    return emitOpError("is not in a kernel (C1)");
+    return emitOpError("(C1) is not in a kernel");
   for (StringAttr name : getSize().getNames())
     if (!parametersOf(kernel).find(name) && !findDimension(kernel, name))
-      return emitOpError("names ")
-             << name << ", which is no parameter, and no size of an argument "
-             << "(C1)";
+      return emitOpError("(C1) names ")
+             << name << ", which is no parameter, and no size of an argument ";
   return success();
 }
 
 LogicalResult PositionsOp::verify() {
   if (getResult().getType() !=
       blockOf(getRange().getType().getSize(), IndexType::get(getContext())))
-    return emitOpError("is not of index, or not of the range's size (C1)");
+    return emitOpError("(C1) is not of index, or not of the range's size");
   return success();
 }
 
 LogicalResult InsideOp::verify() {
-  if (getResult().getType() !=
-      blockOf(getRange().getType().getSize(), IntegerType::get(getContext(), 1)))
-    return emitOpError("is not of i1, or not of the range's size (C1)");
+  if (getResult().getType() != blockOf(getRange().getType().getSize(),
+                                       IntegerType::get(getContext(), 1)))
+    return emitOpError("(C1) is not of i1, or not of the range's size");
   return success();
 }
 
@@ -53,13 +52,13 @@ static LogicalResult verifyAccess(Operation *op, Type block, Value memory,
     if (auto range = dyn_cast<RangeType>(index.getType()))
       sizes.push_back(range.getSize());
   if (static_cast<int64_t>(indices.size()) != type.getRank() || sizes.empty())
-    return op->emitOpError("needs ")
+    return op->emitOpError("(C1) needs ")
            << type.getRank() << " indices, one a range or more, has "
-           << indices.size() << " with " << sizes.size() << " ranges (C1)";
+           << indices.size() << " with " << sizes.size() << " ranges";
   if (sizesOf(block) != ArrayRef(sizes) ||
       cast<RankedTensorType>(block).getElementType() != type.getElementType())
-    return op->emitOpError("has a block that is not ")
-           << blockOf(sizes, type.getElementType()) << " (C2)";
+    return op->emitOpError("(C2) has a block that is not ")
+           << blockOf(sizes, type.getElementType());
   return success();
 }
 
@@ -74,16 +73,16 @@ LogicalResult StoreOp::verify() {
 LogicalResult ScratchOp::verify() {
   auto type = cast<MemRefType>(getMemory().getType());
   if (!isNumber(type.getElementType()) || !type.getLayout().isIdentity())
-    return emitOpError("has elements that are no numbers, or a layout (C2)");
+    return emitOpError("(C2) has elements that are no numbers, or a layout");
   if (type.getShape() !=
       memoryOf(getSizes().getSizes(), type.getElementType()).getShape())
-    return emitOpError("has a dimension that is not as its size says (C1)");
+    return emitOpError("(C1) has a dimension that is not as its size says");
   return success();
 }
 
 LogicalResult SplatOp::verify() {
   if (getNumber().getType() != getElementTypeOrSelf(getResult()))
-    return emitOpError("has a number of another type than the block's (C1)");
+    return emitOpError("(C1) has a number of another type than the block's");
   return success();
 }
 
@@ -96,8 +95,8 @@ LogicalResult ExpandOp::verify() {
     if (getResult().getType() == blockOf(sizes, element))
       return success();
   }
-  return emitOpError("has not the block's sizes with a 1 at axis ")
-         << getAxis() << ", or not its numbers (C1)";
+  return emitOpError("(C1) has not the block's sizes with a 1 at axis ")
+         << getAxis() << ", or not its numbers";
 }
 
 LogicalResult BroadcastOp::verify() {
@@ -105,8 +104,9 @@ LogicalResult BroadcastOp::verify() {
       sizesOf(getBlock().getType()), sizesOf(getResult().getType()));
   if (!sizes || ArrayRef(*sizes) != sizesOf(getResult().getType()) ||
       getElementTypeOrSelf(getBlock()) != getElementTypeOrSelf(getResult()))
-    return emitOpError("gives other numbers, or sizes that its block is not "
-                       "repeated to (C1)");
+    return emitOpError(
+        "(C1) gives other numbers, or sizes that its block is not "
+        "repeated to");
   return success();
 }
 
@@ -114,13 +114,13 @@ LogicalResult ReduceOp::verify() {
   SmallVector<SizeAttr> sizes(sizesOf(getBlock().getType()));
   if (std::optional<uint64_t> axis = getAxis()) {
     if (*axis >= sizes.size())
-      return emitOpError("has no dimension ") << *axis << " (C1)";
+      return emitOpError("(C1) has no dimension ") << *axis;
     sizes.erase(sizes.begin() + *axis);
   } else {
     sizes.clear();
   }
   if (getResult().getType() != blockOf(sizes, getElementTypeOrSelf(getBlock())))
-    return emitOpError("has not the block's other dimensions, or not its "
-                       "numbers (C2)");
+    return emitOpError("(C2) has not the block's other dimensions, or not its "
+                       "numbers");
   return success();
 }

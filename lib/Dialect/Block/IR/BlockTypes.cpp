@@ -58,7 +58,8 @@ bool block::isBlock(Type type) {
 
 bool block::isName(StringRef name) {
   return !name.empty() && !llvm::isDigit(name[0]) &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 ArrayRef<SizeAttr> block::sizesOf(Type block) {
@@ -126,15 +127,17 @@ std::string SizeAttr::str() const {
 LogicalResult SizeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t factor, ArrayRef<StringAttr> names) {
   if (factor < 1 || factor > largestFactor)
-    return emitError() << "a size has a factor of " << factor
-                       << ", which is not between 1 and " << largestFactor
-                       << " (C1)";
-  const bool isSorted = llvm::is_sorted(
-      names, [](StringAttr lhs, StringAttr rhs) { return lhs.getValue() < rhs.getValue(); });
+    return emitError() << "(C1) a size has a factor of " << factor
+                       << ", which is not between 1 and " << largestFactor;
+  const bool isSorted =
+      llvm::is_sorted(names, [](StringAttr lhs, StringAttr rhs) {
+        return lhs.getValue() < rhs.getValue();
+      });
   if (names.size() > mostDimensions || !isSorted ||
       !llvm::all_of(names, [](StringAttr name) { return isName(name); }))
-    return emitError() << "a size is a product of more than " << mostDimensions
-                       << " names, or of such as are not in order (C2)";
+    return emitError() << "(C2) a size is a product of more than "
+                       << mostDimensions
+                       << " names, or of such as are not in order";
   return success();
 }
 
@@ -193,13 +196,14 @@ LogicalResult
 SizesAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                           function_ref<InFlightDiagnostic()> emitError) const {
   if (getSizes().size() != shape.size() || shape.size() > mostDimensions)
-    return emitError() << "a block of " << shape.size() << " dimensions has "
-                       << getSizes().size() << " sizes, or more than "
-                       << mostDimensions << " (C1)";
+    return emitError() << "(C1) a block of " << shape.size()
+                       << " dimensions has " << getSizes().size()
+                       << " sizes, or more than " << mostDimensions;
   if (shape != ArrayRef<int64_t>(shapeOf(getSizes())))
-    return emitError() << "a dimension of a block is not as its size "
-                          "says: a number where that is one, '?' where it has a "
-                          "name (C2)";
+    return emitError()
+           << "(C2) a dimension of a block is not as its size "
+              "says: a number where that is one, '?' where it has a "
+              "name";
   return success();
 }
 
@@ -225,7 +229,7 @@ ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       StringAttr name, ArrayRef<int64_t> choices,
                       int64_t untuned) {
   if (!isName(name))
-    return emitError() << name << " is no name of a parameter (C1)";
+    return emitError() << "(C1) " << name << " is no name of a parameter";
   SmallVector<int64_t> sorted(choices);
   llvm::sort(sorted);
   if (choices.size() > mostChoices ||
@@ -233,13 +237,12 @@ ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       llvm::any_of(choices, [](int64_t choice) {
         return choice < 0 || choice > largestChoice;
       }))
-    return emitError() << "parameter " << name << " has more than "
+    return emitError() << "(C2) parameter " << name << " has more than "
                        << mostChoices << " choices, one of them twice, or one "
-                       << "that is not between 0 and " << largestChoice
-                       << " (C2)";
+                       << "that is not between 0 and " << largestChoice;
   if (choices.empty() ? untuned != 0 : !llvm::is_contained(choices, untuned))
-    return emitError() << "parameter " << name << " is " << untuned
-                       << " untuned, which is none of its choices (C3)";
+    return emitError() << "(C3) parameter " << name << " is " << untuned
+                       << " untuned, which is none of its choices";
   return success();
 }
 
@@ -298,8 +301,8 @@ ParametersAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   llvm::StringSet<> names;
   for (ParameterAttr parameter : parameters)
     if (!names.insert(parameter.getName()).second)
-      return emitError() << "there are two parameters "
-                         << parameter.getName() << " (C1)";
+      return emitError() << "(C1) there are two parameters "
+                         << parameter.getName();
   return success();
 }
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_KERNEL_TUNER_H
-#define SANDWICH_KERNEL_TUNER_H
+#ifndef SANDWICH_KERNEL_COMPILER_TUNER_H
+#define SANDWICH_KERNEL_COMPILER_TUNER_H
 
-#include "sandwich/Kernel/Program.h"
+#include "sandwich/Kernel/Compiler/Program.h"
 
 #include <functional>
 
@@ -51,4 +51,4 @@ Result<TunedKernel> tuneKernel(mlir::func::FuncOp kernel,
 
 } // namespace sandwich::kernel
 
-#endif // SANDWICH_KERNEL_TUNER_H
+#endif // SANDWICH_KERNEL_COMPILER_TUNER_H

@@ -18,8 +18,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_KERNEL_PROGRAM_H
-#define SANDWICH_KERNEL_PROGRAM_H
+#ifndef SANDWICH_KERNEL_COMPILER_PROGRAM_H
+#define SANDWICH_KERNEL_COMPILER_PROGRAM_H
 
 #include "sandwich/Conversion/BlockToVector.h"
 #include "sandwich/Support/Result.h"
@@ -86,4 +86,4 @@ Result<std::string> compileKernel(measuring::CompileSession &session,
 
 } // namespace sandwich::kernel
 
-#endif // SANDWICH_KERNEL_PROGRAM_H
+#endif // SANDWICH_KERNEL_COMPILER_PROGRAM_H
