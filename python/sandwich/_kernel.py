@@ -22,6 +22,7 @@ import numpy as np
 
 from sandwich._compile import find_program
 from sandwich._errors import Error, InvalidArgumentError
+from sandwich._interpreter import interpret
 
 # By the names that numpy has; bf16 is what ml_dtypes calls bfloat16, or its bits.
 _TYPES = {
@@ -280,6 +281,34 @@ class Kernel:
                 f"{described['type']}, not {argument!r}"
             )
         return value
+
+    def interpret(self, *arguments: Any, **parameters: int) -> None:
+        """The same, by Python and numpy in place of compiled code: slow, with every
+        access to memory checked, and wherever Python's debugger stops."""
+        types, description = self._check(arguments)
+        known = self._known(description, parameters)
+        untuned = {
+            each["name"]: each["untuned"]
+            for each in description["parameters"]
+            if "untuned" in each
+        }
+        sizes = self._sizes(description["arguments"], arguments, {**untuned, **known})
+        for each in description["parameters"]:
+            if each["name"] not in sizes:
+                raise InvalidArgumentError(f"{self.name} needs {each['name']}=")
+        described = description["arguments"]
+        interpret(
+            self.text,
+            self.name,
+            {
+                name: next(
+                    each["type"] for each in described if each["name"] == argument
+                )
+                for argument, name in self._type_names.items()
+            },
+            sizes,
+            [(value, each["type"]) for each, value in zip(described, arguments)],
+        )
 
     def tune(
         self, *arguments: Any, seconds: float = 30, **parameters: int

@@ -255,7 +255,7 @@ ExpressionPointer Parser::parsePostfix() {
   while (value && is("[")) {
     if (++values > mostValues)
       return fail(peek().place, "the expression is too long");
-    ExpressionPointer whole = make(Expression::Kind::Subscript, peek().place);
+    ExpressionPointer whole = make(Expression::Kind::Subscript, value->place);
     ++at;
     whole->operands.push_back(std::move(value));
     if (!parseSubscript(*whole))

@@ -45,6 +45,8 @@ private:
   struct Pending {
     mlir::Value value;
     Text text;
+    /// What a splat or a repetition at its end repeats; else the value.
+    mlir::Value computed;
     /// Without the splat or repetition that it ends with, if it does.
     std::optional<Text> bare = std::nullopt;
   };
@@ -54,8 +56,9 @@ private:
     llvm::StringSet<> foreign;
     /// Names that are set for who comes behind.
     llvm::StringSet<> results;
-    /// All that were set in it.
+    /// All that were set in it, and in which order they were so first.
     llvm::StringSet<> set;
+    llvm::SmallVector<std::string> order;
   };
 
   //===--------------------------------------------------------------------===//
@@ -64,12 +67,16 @@ private:
 
   /// The value of a loop is the variable that its turns carry.
   static mlir::Value variableOf(mlir::Value value);
-  static llvm::StringRef hintOf(mlir::Value value);
+  static llvm::StringRef hintOf(mlir::Value value, unsigned depth = 0);
   std::string nameFor(mlir::Value value);
   /// The text is written again, with `value` named, or named by itself.
   void nameNext(mlir::Value value, llvm::StringRef hint = "");
   void conflict(mlir::Value value, mlir::Value holder);
   void set(const std::string &name, mlir::Value value);
+  /// Before `name` is set: who needs what it stood for gets another one.
+  void keep(const std::string &name);
+  /// A name that is nobody's, which begins with `base`.
+  std::string makeName(llvm::StringRef base);
   std::string use(mlir::Value value);
 
   //===--------------------------------------------------------------------===//
@@ -84,6 +91,7 @@ private:
   llvm::LogicalResult writeIf(mlir::scf::IfOp branch);
   llvm::LogicalResult writeBody(mlir::Block &block,
                                 llvm::ArrayRef<std::string> names);
+  void orderNames(llvm::ArrayRef<std::string> names, size_t bodyBegin);
   void copy(llvm::ArrayRef<std::string> names, mlir::ValueRange values);
   std::string writeHeading();
 
@@ -105,16 +113,19 @@ private:
     return llvm::any_of(
         pending, [&](const Pending &each) { return each.value == value; });
   }
-  static bool isUsedOnce(mlir::Value value);
+  /// The operation that uses it, if one does, and once; ranges of loops over
+  /// blocks do not count, as these have their end from the loop.
+  static mlir::Operation *findOnlyUser(mlir::Value value);
   Text takeOne(mlir::Value value) { return take(value)[0]; }
   Text textOfRepeated(mlir::Operation *op);
   Text textOfConstant(mlir::arith::ConstantOp constant, bool hasType);
   /// Those of an elementwise operation, whose splats and repetitions are
-  /// understood from the others where they can be. `before` is written before
-  /// them, if it is there.
+  /// understood from the others where they can be, as a range's positions are
+  /// if it takes them. `before`, a condition, is written before them, if it is
+  /// there.
   llvm::SmallVector<Text> takeUnified(mlir::ValueRange operands,
                                       llvm::ArrayRef<block::SizeAttr> sizes,
-                                      bool takesPositions = true,
+                                      bool isOperator, bool takesPositions,
                                       mlir::Value before = {});
   /// How a splat, a repetition or positions of `inner` are written.
   std::string textOfRepetition(mlir::Operation *op, llvm::StringRef inner);
@@ -137,13 +148,15 @@ private:
   /// have none, with what it should be, and those whose name is their own.
   llvm::DenseMap<mlir::Value, std::string> named;
   llvm::DenseSet<mlir::Value> unique;
+  /// Of a loop, needed behind where its name is set to the next one.
+  llvm::DenseSet<mlir::Value> kept;
   bool again = false;
 
   std::string out;
   unsigned depth = 1;
   std::string comments;
   llvm::SmallVector<Pending> pending;
-  llvm::DenseMap<mlir::Value, std::string> names;
+  llvm::DenseMap<mlir::Value, std::string> names, otherNames;
   llvm::StringSet<> taken;
   llvm::StringMap<mlir::Value> holders;
   llvm::SmallVector<Scope> scopes;

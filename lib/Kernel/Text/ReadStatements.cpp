@@ -201,14 +201,15 @@ LogicalResult KernelReader::readFor(const Statement &statement) {
       carried.push_back(name);
       before.push_back(known->second);
     }
-  auto loop = scf::ForOp::create(builder, where, *first, *end, step, before);
+  // A loop is called as what it counts.
+  Location named = NameLoc::get(builder.getStringAttr(statement.text), where);
+  auto loop = scf::ForOp::create(builder, named, *first, *end, step, before);
   if (range.text == "unroll")
     loop->setAttr(BlockDialect::unrollName, builder.getUnitAttr());
   {
     OpBuilder::InsertionGuard guard(builder);
     llvm::StringMap<Value> outside = variables;
     builder.setInsertionPointToStart(loop.getBody());
-    Location named = NameLoc::get(builder.getStringAttr(statement.text), where);
     for (auto [name, value] :
          llvm::zip_equal(carried, loop.getRegionIterArgs())) {
       value.setLoc(NameLoc::get(builder.getStringAttr(name), where));

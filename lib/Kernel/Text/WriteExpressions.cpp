@@ -132,17 +132,19 @@ RangeOp kernel::findBlocks(scf::ForOp loop) {
   return step && step.getSize() == size ? range : RangeOp();
 }
 
-/// Whether it has one use, not counting that of the range that a loop over
-/// blocks makes of its end.
-bool KernelWriter::isUsedOnce(Value value) {
-  unsigned uses = 0;
+Operation *KernelWriter::findOnlyUser(Value value) {
+  Operation *user = nullptr;
   for (OpOperand &use : value.getUses()) {
     auto range = dyn_cast<RangeOp>(use.getOwner());
     auto loop =
         range ? dyn_cast<scf::ForOp>(range->getParentOp()) : scf::ForOp();
-    uses += !loop || loop.getUpperBound() != value || findBlocks(loop) != range;
+    if (loop && loop.getUpperBound() == value && findBlocks(loop) == range)
+      continue;
+    if (user)
+      return nullptr;
+    user = use.getOwner();
   }
-  return uses == 1;
+  return user;
 }
 
 SmallVector<Text> KernelWriter::take(ValueRange values, ArrayRef<Value> bare) {
@@ -157,8 +159,9 @@ SmallVector<Text> KernelWriter::take(ValueRange values, ArrayRef<Value> bare) {
   for (size_t i = 0; inOrder && i < wanted.size(); ++i)
     inOrder = pending[first + i].value == wanted[i];
   if (!inOrder)
-    for (Value value : wanted)
-      nameNext(value);
+    for (const Pending &each : pending)
+      if (llvm::is_contained(wanted, each.value))
+        nameNext(each.computed);
   SmallVector<Text> texts;
   for (Value value : values) {
     auto *found = llvm::find_if(
@@ -179,6 +182,7 @@ SmallVector<Text> KernelWriter::take(ValueRange values, ArrayRef<Value> bare) {
 
 SmallVector<Text> KernelWriter::takeUnified(ValueRange operands,
                                             ArrayRef<SizeAttr> sizes,
+                                            bool isOperator,
                                             bool takesPositions, Value before) {
   const auto sizesOrNone = [](Type type) {
     if (auto range = dyn_cast<RangeType>(type))
@@ -194,6 +198,20 @@ SmallVector<Text> KernelWriter::takeUnified(ValueRange operands,
   SmallVector<Value> bare(operands);
   SmallVector<SizeAttr> joint;
   bool goTogether = true;
+  const auto join = [&](Value value) {
+    std::optional<SmallVector<SizeAttr>> both =
+        broadcastSizes(joint, sizesOrNone(value.getType()));
+    goTogether &= both.has_value();
+    if (both)
+      joint = *both;
+  };
+  // A condition is repeated as the others are.
+  Value bareBefore = before;
+  if (before && !isNamed(before))
+    if (auto repeated = before.getDefiningOp<BroadcastOp>())
+      bareBefore = repeated.getBlock();
+  if (before)
+    join(bareBefore);
   for (Value &value : bare) {
     Operation *op = value.getDefiningOp();
     while (isa_and_nonnull<SplatOp, BroadcastOp>(op) && !isNamed(value)) {
@@ -202,18 +220,16 @@ SmallVector<Text> KernelWriter::takeUnified(ValueRange operands,
     }
     if (takesPositions && isOfPositions(value))
       value = value.getDefiningOp()->getOperand(0);
-    std::optional<SmallVector<SizeAttr>> both =
-        broadcastSizes(joint, sizesOrNone(value.getType()));
-    goTogether &= both.has_value();
-    if (both)
-      joint = *both;
+    join(value);
   }
-  if (!goTogether || ArrayRef(joint) != sizes)
+  if (!goTogether || ArrayRef(joint) != sizes) {
+    bareBefore = before;
     for (auto [value, operand] : llvm::zip_equal(bare, operands))
       if (value != operand && !isa<RangeType>(value.getType())) {
         value = operand;
         break;
       }
+  }
   // Numbers have the type of the others: of numbers alone the first says it.
   const auto constantOf = [&](Value value) {
     auto constant = value.getDefiningOp<arith::ConstantOp>();
@@ -221,16 +237,15 @@ SmallVector<Text> KernelWriter::takeUnified(ValueRange operands,
   };
   const bool allNumbers = llvm::all_of(
       bare, [&](Value value) { return constantOf(value) != nullptr; });
+  // Of operators two numbers would become one.
+  const Type element = getElementTypeOrSelf(operands[0]);
+  const bool saysType =
+      allNumbers && (isOperator || (!element.isF32() && !element.isIndex()));
   // A repetition that is pending stands for what it repeats.
   SmallVector<Value> others, withoutRepetition;
   if (before) {
-    // A condition is repeated as the others are, if they have all sizes.
-    auto repeated = before.getDefiningOp<BroadcastOp>();
-    const bool isBare =
-        repeated && !isNamed(before) && goTogether && ArrayRef(joint) == sizes;
-    others.push_back(isBare && !isPending(before) ? repeated.getBlock()
-                                                  : before);
-    if (isBare)
+    others.push_back(isPending(before) ? before : bareBefore);
+    if (bareBefore != before)
       withoutRepetition.push_back(before);
   }
   for (auto [value, operand] : llvm::zip_equal(bare, operands)) {
@@ -247,7 +262,7 @@ SmallVector<Text> KernelWriter::takeUnified(ValueRange operands,
     texts.push_back(taken[next++]);
   for (auto [number, value] : llvm::enumerate(bare)) {
     if (arith::ConstantOp constant = constantOf(value))
-      texts.push_back(textOfConstant(constant, allNumbers && number == 0));
+      texts.push_back(textOfConstant(constant, saysType && number == 0));
     else
       texts.push_back(taken[next++]);
   }
@@ -261,8 +276,8 @@ KernelWriter::textOfElementwise(Operation *op, const ElementwiseWord &word) {
   if (block::isBlock(type))
     sizes = llvm::to_vector(sizesOf(type));
   // A range and a number would be a range that goes on.
-  SmallVector<Text> operands =
-      takeUnified(op->getOperands(), sizes, word.precedence != 9);
+  SmallVector<Text> operands = takeUnified(
+      op->getOperands(), sizes, word.precedence != 0, word.precedence != 9);
   if (word.precedence == 0) {
     std::string list = llvm::join(
         llvm::map_range(operands, [](Text &text) { return text.text; }), ", ");
@@ -318,9 +333,9 @@ std::optional<Text> KernelWriter::textOf(Operation *op) {
     SmallVector<SizeAttr> sizes;
     if (block::isBlock(select.getType()))
       sizes = llvm::to_vector(sizesOf(select.getType()));
-    SmallVector<Text> texts =
-        takeUnified({select.getTrueValue(), select.getFalseValue()}, sizes,
-                    /*takesPositions=*/true, select.getCondition());
+    SmallVector<Text> texts = takeUnified(
+        {select.getTrueValue(), select.getFalseValue()}, sizes,
+        /*isOperator=*/false, /*takesPositions=*/true, select.getCondition());
     return Text{"where(" + texts[0].text + ", " + texts[1].text + ", " +
                 texts[2].text + ")"};
   }

@@ -19,7 +19,7 @@ using namespace sandwich::block;
 void KernelWriter::line(const Twine &text) {
   // What is still pending was computed before, and is no part of it.
   for (const Pending &each : pending)
-    nameNext(each.value);
+    nameNext(each.computed);
   const std::string indent(4 * depth, ' ');
   if (!comments.empty()) {
     SmallVector<StringRef> lines;
@@ -63,8 +63,10 @@ void KernelWriter::copy(ArrayRef<std::string> names, ValueRange values) {
              llvm::map_range(texts, [](const Text &text) { return text.text; }),
              ", "));
   } else {
-    for (auto [target, text] : llvm::zip_equal(targets, texts))
+    for (auto [target, text] : llvm::zip_equal(targets, texts)) {
+      keep(target);
       line(target + " = " + text.text);
+    }
   }
   for (auto [target, value] : llvm::zip_equal(targets, sources))
     set(target, value);
@@ -89,11 +91,26 @@ LogicalResult KernelWriter::writeBody(Block &block,
     return failure();
   copy(names, block.getTerminator()->getOperands());
   for (const Pending &each : pending)
-    nameNext(each.value);
+    nameNext(each.computed);
   if (out.size() == start)
     line("pass");
   --depth;
   return success();
+}
+
+/// Whoever reads the text takes the names that a body sets in the order that it
+/// does so first: where that is not the order of `names`, or where one is not
+/// set, all are set at the begin of the body, to what they are.
+void KernelWriter::orderNames(ArrayRef<std::string> names, size_t bodyBegin) {
+  SmallVector<std::string> order;
+  for (const std::string &each : scopes.back().order)
+    if (llvm::is_contained(names, each))
+      order.push_back(each);
+  if (ArrayRef(order) == names)
+    return;
+  std::string list = llvm::join(names, ", ");
+  out.insert(bodyBegin,
+             std::string(4 * (depth + 1), ' ') + list + " = " + list + "\n");
 }
 
 LogicalResult KernelWriter::writeFor(scf::ForOp loop) {
@@ -137,8 +154,10 @@ LogicalResult KernelWriter::writeFor(scf::ForOp loop) {
   holders[name] = variable;
   scope.foreign.erase(name);
   scopes.push_back(std::move(scope));
+  const size_t bodyBegin = out.size();
   if (failed(writeBody(*loop.getBody(), names)))
     return failure();
+  orderNames(names, bodyBegin);
   scopes.pop_back();
   holders = std::move(outside);
   for (auto [each, result] : llvm::zip_equal(names, loop.getResults()))
@@ -164,17 +183,17 @@ LogicalResult KernelWriter::writeIf(scf::IfOp branch) {
   for (const std::string &each : names)
     scope.results.insert(each);
   scopes.push_back(scope);
+  const size_t bodyBegin = out.size();
   if (failed(writeBody(*branch.thenBlock(), names)))
     return failure();
   // What both sides set is seen behind them.
-  for (const auto &each : scopes.back().set)
-    if (!llvm::is_contained(names, each.getKey()))
-      scope.foreign.insert(each.getKey());
-  scopes.back() = std::move(scope);
+  for (const std::string &each : scopes.back().order)
+    if (!llvm::is_contained(names, each))
+      scope.foreign.insert(each);
+  scopes.back().foreign = std::move(scope.foreign);
   holders = outside;
   if (branch.elseBlock()) {
-    const std::string before = out;
-    out.clear();
+    const std::string before = std::exchange(out, "");
     if (failed(writeBody(*branch.elseBlock(), names)))
       return failure();
     const std::string other = std::exchange(out, before);
@@ -183,6 +202,10 @@ LogicalResult KernelWriter::writeIf(scf::IfOp branch) {
     if (other != empty || names.empty())
       out += std::string(4 * depth, ' ') + "else:\n" + other;
   }
+  if (llvm::all_of(names, [&](const std::string &each) {
+        return outside.contains(each);
+      }))
+    orderNames(names, bodyBegin);
   scopes.pop_back();
   holders = outside;
   for (auto [each, result] : llvm::zip_equal(names, branch.getResults()))
@@ -239,11 +262,12 @@ LogicalResult KernelWriter::write(Operation *op) {
       op->getNumResults() == 1 && op->getNumRegions() == 0 ? textOf(op)
                                                            : std::nullopt;
   if (!text)
-    return op->emitError("is nothing that text of kernels has words for");
+    return op->emitOpError("is nothing that text of kernels has words for");
   Value result = op->getResult(0);
-  if (!isNamed(result) && isUsedOnce(result) && !isa<ScratchOp>(op) &&
-      result.getUses().begin()->getOwner()->getBlock() == op->getBlock()) {
-    pending.push_back({result, *text});
+  Operation *user = findOnlyUser(result);
+  if (!isNamed(result) && user && user->getBlock() == op->getBlock() &&
+      !isa<ScratchOp>(op)) {
+    pending.push_back({result, *text, result});
     if (isa<arith::IndexCastOp>(op) &&
         getElementTypeOrSelf(op->getOperand(0)).isIndex() &&
         getElementTypeOrSelf(result).isInteger(64))
@@ -253,6 +277,7 @@ LogicalResult KernelWriter::write(Operation *op) {
   }
   nameNext(result);
   std::string name = nameFor(result);
+  keep(name);
   line(name + " = " + text->text);
   set(name, result);
   return success();

@@ -29,21 +29,45 @@ Value KernelWriter::variableOf(Value value) {
   return value;
 }
 
-StringRef KernelWriter::hintOf(Value value) {
+StringRef KernelWriter::hintOf(Value value, unsigned depth) {
+  // Names are looked for along what turns and sides give, which goes round in
+  // loops.
+  constexpr unsigned deepest = 6;
+  if (depth > deepest)
+    return "";
   value = variableOf(value);
-  // What a branch gives is called as what its sides give.
-  if (auto result = dyn_cast<OpResult>(value))
-    if (auto branch = dyn_cast<scf::IfOp>(result.getOwner())) {
-      for (Block *side : {branch.thenBlock(), branch.elseBlock()})
-        if (Value given =
-                side->getTerminator()->getOperand(result.getResultNumber());
-            isa<BlockArgument>(given) || !isa<scf::IfOp>(given.getDefiningOp()))
-          if (StringRef hint = hintOf(given); !hint.empty())
-            return hint;
+  const auto nameAt = [](Location location) {
+    auto named = location->findInstanceOf<NameLoc>();
+    return named ? named.getName().getValue() : StringRef();
+  };
+  const auto firstNameOf = [&](std::initializer_list<Value> values) {
+    StringRef name;
+    for (Value each : values)
+      if (name.empty())
+        name = hintOf(each, depth + 1);
+    return name;
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (StringRef name = nameAt(argument.getLoc()); !name.empty())
+      return name;
+    // IR as text has no names of a region's arguments. A loop is called as
+    // what it counts.
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop)
       return "";
-    }
-  auto location = value.getLoc()->findInstanceOf<NameLoc>();
-  return location ? location.getName().getValue() : StringRef();
+    if (argument == loop.getInductionVar())
+      return nameAt(loop.getLoc());
+    return firstNameOf({loop.getTiedLoopYieldedValue(argument)->get(),
+                        loop.getTiedLoopInit(argument)->get()});
+  }
+  // What a branch gives is called as what its sides give.
+  auto result = cast<OpResult>(value);
+  if (auto branch = dyn_cast<scf::IfOp>(result.getOwner())) {
+    const unsigned number = result.getResultNumber();
+    return firstNameOf({branch.thenYield().getOperand(number),
+                        branch.elseYield().getOperand(number)});
+  }
+  return nameAt(result.getOwner()->getLoc());
 }
 
 std::string KernelWriter::nameFor(Value value) {
@@ -58,16 +82,18 @@ std::string KernelWriter::nameFor(Value value) {
                         !findDimension(kernel, name);
   if (!isUsable)
     name = "value";
-  if (!isUsable || unique.contains(value)) {
-    const std::string base = name + "_";
-    for (unsigned number = 1;; ++number) {
-      name = base + std::to_string(number);
-      if (taken.insert(name).second)
-        break;
-    }
-  }
+  if (!isUsable || unique.contains(value))
+    name = makeName(name);
   names[value] = name;
   return name;
+}
+
+std::string KernelWriter::makeName(StringRef base) {
+  for (unsigned number = 1;; ++number) {
+    std::string name = (base + "_" + Twine(number)).str();
+    if (taken.insert(name).second)
+      return name;
+  }
 }
 
 void KernelWriter::nameNext(Value value, StringRef hint) {
@@ -75,6 +101,13 @@ void KernelWriter::nameNext(Value value, StringRef hint) {
 }
 
 void KernelWriter::conflict(Value value, Value holder) {
+  // The value of a loop keeps its name, which all turns share.
+  if (holder && variableOf(value) != variableOf(holder) &&
+      isa<scf::ForOp>(value.getParentBlock()->getParentOp()) &&
+      isa<BlockArgument>(value) && kept.insert(value).second) {
+    again = true;
+    return;
+  }
   if (unique.insert(variableOf(value)).second ||
       (holder && unique.insert(variableOf(holder)).second))
     again = true;
@@ -84,7 +117,8 @@ void KernelWriter::set(const std::string &name, Value value) {
   for (Scope &scope : llvm::reverse(scopes)) {
     if (scope.foreign.contains(name))
       conflict(value, Value());
-    scope.set.insert(name);
+    if (scope.set.insert(name).second)
+      scope.order.push_back(name);
     // Who comes behind sets it as well.
     if (scope.results.contains(name))
       break;
@@ -92,9 +126,26 @@ void KernelWriter::set(const std::string &name, Value value) {
   holders[name] = value;
 }
 
+void KernelWriter::keep(const std::string &name) {
+  auto holder = holders.find(name);
+  if (holder == holders.end() || !kept.contains(holder->second))
+    return;
+  Value value = holder->second;
+  std::string other = makeName(name);
+  otherNames[value] = other;
+  line(other + " = " + name);
+  set(other, value);
+}
+
 std::string KernelWriter::use(Value value) {
   std::string name = nameFor(value);
   auto holder = holders.find(name);
+  if (auto other = otherNames.find(value);
+      other != otherNames.end() &&
+      (holder == holders.end() || holder->second != value)) {
+    name = other->second;
+    holder = holders.find(name);
+  }
   if (holder == holders.end() || holder->second != value)
     conflict(value, holder == holders.end() ? Value() : holder->second);
   return name;
@@ -160,10 +211,11 @@ std::string KernelWriter::writeHeading() {
 FailureOr<std::string> KernelWriter::run() {
   if (!kernel.getFunctionType().getResults().empty() ||
       !llvm::hasSingleElement(kernel.getBody()))
-    return kernel.emitError("kernels of text give no results and have one "
-                            "block");
+    return kernel.emitOpError(
+        "gives results, or has several blocks, which kernels in text "
+        "have not");
   if (isReserved(kernel.getSymName()) || !block::isName(kernel.getSymName()))
-    return kernel.emitError("has a name that is none of a kernel in text");
+    return kernel.emitOpError("has a name that is none of a kernel in text");
   do {
     again = false;
     out.clear();
@@ -171,6 +223,7 @@ FailureOr<std::string> KernelWriter::run() {
     comments.clear();
     pending.clear();
     names.clear();
+    otherNames.clear();
     taken.clear();
     holders.clear();
     scopes.clear();
@@ -187,7 +240,7 @@ FailureOr<std::string> KernelWriter::run() {
     if (failed(writeBlock(kernel.getBody().front())))
       return failure();
     for (const Pending &each : pending)
-      nameNext(each.value);
+      nameNext(each.computed);
     if (out.empty())
       line("pass");
     out = heading + out;
@@ -200,7 +253,7 @@ LogicalResult kernel::writeText(ModuleOp module, raw_ostream &stream) {
   for (Operation &op : *module.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function || !block::isKernel(function))
-      return op.emitError("is no kernel: a function with '")
+      return op.emitOpError("is no kernel: a function with '")
              << BlockDialect::parametersName << "'";
     FailureOr<std::string> each = KernelWriter(function).run();
     if (failed(each))

@@ -88,7 +88,7 @@ LogicalResult BlockDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (attribute.getName() != parametersName)
     return op->emitOpError("(C1) has an unknown attribute '")
-           << attribute.getName() << "'";
+           << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<func::FuncOp>(op);
   if (!kernel || kernel.isExternal() ||
       !isa<ParametersAttr>(attribute.getValue()))
@@ -108,7 +108,7 @@ LogicalResult BlockDialect::verifyRegionArgAttribute(Operation *op, unsigned,
   if (attribute.getName() != sizesName || !kernel || !isKernel(kernel) ||
       !sizes || !memory || !memory.getLayout().isIdentity())
     return op->emitOpError("(C1) has '")
-           << attribute.getName() << "' at argument " << number
+           << attribute.getName().getValue() << "' at argument " << number
            << ", which is no memory of a kernel with '" << sizesName << "'";
   if (memory != memoryOf(sizes.getSizes(), memory.getElementType()))
     return op->emitOpError("(C2) has argument ")
