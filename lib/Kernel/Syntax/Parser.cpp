@@ -388,7 +388,7 @@ bool Parser::parseIf(Statement &statement) {
   const Place place = peek().place;
   if (is("elif")) {
     // Each nests in the one before.
-    if (++nesting > mostNesting) {
+    if (++nesting >= mostNesting) {
       fail(place, "there are too many branches");
       return false;
     }

@@ -91,8 +91,11 @@ private:
   llvm::LogicalResult writeIf(mlir::scf::IfOp branch);
   llvm::LogicalResult writeBody(mlir::Block &block,
                                 llvm::ArrayRef<std::string> names);
-  void orderNames(llvm::ArrayRef<std::string> names, size_t bodyBegin);
-  void copy(llvm::ArrayRef<std::string> names, mlir::ValueRange values);
+  void orderNames(mlir::Operation *op, llvm::ArrayRef<std::string> names,
+                  size_t bodyBegin);
+  /// Sets the variables `names`; with `inOrder` none of them before.
+  void copy(llvm::ArrayRef<std::string> names, mlir::ValueRange values,
+            bool inOrder = false);
   std::string writeHeading();
 
   //===--------------------------------------------------------------------===//
@@ -148,6 +151,8 @@ private:
   /// have none, with what it should be, and those whose name is their own.
   llvm::DenseMap<mlir::Value, std::string> named;
   llvm::DenseSet<mlir::Value> unique;
+  /// Branches whose results are set at their ends, in order.
+  llvm::DenseSet<mlir::Operation *> ordered;
   /// Of a loop, needed behind where its name is set to the next one.
   llvm::DenseSet<mlir::Value> kept;
   bool again = false;

@@ -38,7 +38,8 @@ void KernelWriter::collectComment(Operation *op) {
   comments += (comments.empty() ? "" : "\n") + fused.getMetadata().str();
 }
 
-void KernelWriter::copy(ArrayRef<std::string> names, ValueRange values) {
+void KernelWriter::copy(ArrayRef<std::string> names, ValueRange values,
+                        bool inOrder) {
   SmallVector<std::string> targets;
   SmallVector<Value> sources;
   for (auto [name, value] : llvm::zip_equal(names, values)) {
@@ -47,7 +48,7 @@ void KernelWriter::copy(ArrayRef<std::string> names, ValueRange values) {
       continue;
     // What is computed for it alone is called as it is.
     if (isPending(value))
-      nameNext(value, name);
+      nameNext(value, inOrder ? StringRef() : StringRef(name));
     targets.push_back(name);
     sources.push_back(value);
   }
@@ -89,7 +90,8 @@ LogicalResult KernelWriter::writeBody(Block &block,
   const size_t start = out.size();
   if (failed(writeBlock(block)))
     return failure();
-  copy(names, block.getTerminator()->getOperands());
+  copy(names, block.getTerminator()->getOperands(),
+       ordered.contains(block.getParentOp()));
   for (const Pending &each : pending)
     nameNext(each.computed);
   if (out.size() == start)
@@ -100,14 +102,24 @@ LogicalResult KernelWriter::writeBody(Block &block,
 
 /// Whoever reads the text takes the names that a body sets in the order that it
 /// does so first: where that is not the order of `names`, or where one is not
-/// set, all are set at the begin of the body, to what they are.
-void KernelWriter::orderNames(ArrayRef<std::string> names, size_t bodyBegin) {
+/// set, all are set at the begin of the body, to what they are, or, where they
+/// are nothing before `op`, at its end.
+void KernelWriter::orderNames(Operation *op, ArrayRef<std::string> names,
+                              size_t bodyBegin) {
   SmallVector<std::string> order;
   for (const std::string &each : scopes.back().order)
     if (llvm::is_contained(names, each))
       order.push_back(each);
   if (ArrayRef(order) == names)
     return;
+  if (!llvm::all_of(names, [&](const std::string &each) {
+        return holders.contains(each);
+      })) {
+    for (Value result : op->getResults())
+      unique.insert(variableOf(result));
+    again |= ordered.insert(op).second;
+    return;
+  }
   std::string list = llvm::join(names, ", ");
   out.insert(bodyBegin,
              std::string(4 * (depth + 1), ' ') + list + " = " + list + "\n");
@@ -157,9 +169,9 @@ LogicalResult KernelWriter::writeFor(scf::ForOp loop) {
   const size_t bodyBegin = out.size();
   if (failed(writeBody(*loop.getBody(), names)))
     return failure();
-  orderNames(names, bodyBegin);
-  scopes.pop_back();
   holders = std::move(outside);
+  orderNames(loop, names, bodyBegin);
+  scopes.pop_back();
   for (auto [each, result] : llvm::zip_equal(names, loop.getResults()))
     set(each, result);
   return success();
@@ -202,12 +214,9 @@ LogicalResult KernelWriter::writeIf(scf::IfOp branch) {
     if (other != empty || names.empty())
       out += std::string(4 * depth, ' ') + "else:\n" + other;
   }
-  if (llvm::all_of(names, [&](const std::string &each) {
-        return outside.contains(each);
-      }))
-    orderNames(names, bodyBegin);
-  scopes.pop_back();
   holders = outside;
+  orderNames(branch, names, bodyBegin);
+  scopes.pop_back();
   for (auto [each, result] : llvm::zip_equal(names, branch.getResults()))
     set(each, result);
   return success();

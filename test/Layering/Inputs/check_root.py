@@ -12,7 +12,7 @@ EXPECTED = {
     ".ci", ".clang-format", ".clang-tidy", ".containerignore", ".gitignore",
     "CMakeLists.txt",
     "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
-    "benchmarks", "cmake", "docs", "fuzz", "include", "lib", "models",
+    "benchmarks", "cmake", "docs", "fuzz", "include", "kernels", "lib", "models",
     "packaging", "proto", "python", "scripts", "test", "tools", "unittests",
 }
 
