@@ -15,7 +15,7 @@
 // NONE: refused.cpp: error: there is no function 'none' with a body
 // TWO: refused.cpp: error: there are several functions 'two'; name one with its namespace and what it takes, 'two(int)', 'two(float)'
 // FILE: none.cpp: error: cannot be read: No such file or directory
-// EMIT: --emit: python not in {kernel,cpp}
+// EMIT: --emit: python not in {ir,cpp,text}
 // FINE: kernel.func @fine
 
 // CHECK: refused.cpp:[[#@LINE+2]]:5: error: kernels must not call themselves, as 'factorial' does
