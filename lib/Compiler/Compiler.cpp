@@ -537,6 +537,8 @@ Status Compilation::run(TuningSummary *summary) {
     scheduling.database = options.schedules.value_or("");
   scheduling.machineParameters = options.machineParameters.value_or("");
   scheduling.activations = options.activations;
+  for (const std::string &each : options.kernels)
+    scheduling.kernels.push_back(each);
   scheduling.target = options.target;
   scheduling.threads = options.threads;
   SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {

@@ -35,6 +35,10 @@ void sandwich::buildModelToSchedulePipeline(
   attention.threads = options.threads;
   attention.database = options.database;
   manager.addPass(lm::createScheduleAttention(attention));
+  lm::UseKernelsOptions kernels;
+  for (const std::string &each : options.kernels)
+    kernels.kernels.push_back(each);
+  manager.addPass(lm::createUseKernels(kernels));
 }
 
 void sandwich::buildScheduleToNestsPipeline(

@@ -158,6 +158,9 @@ LogicalResult BufferPlan::addPartialSums(lm::StepOpInterface op, RowKind rows) {
 /// null: one that nobody needs any more.
 Buffer *BufferPlan::findReused(lm::StepOpInterface op) {
   Value value = op.getOverwritten();
+  // A kernel may read what it has written beyond.
+  if (op->hasAttr(lm::kernelAttributeName))
+    return nullptr;
   return value && value.getType() == op->getResult(0).getType() &&
                  isLastUse(value, op)
              ? tensorBuffers.lookup(value)

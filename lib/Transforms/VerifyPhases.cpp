@@ -10,9 +10,11 @@
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/LM/Utils/KernelUse.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -401,7 +403,26 @@ static LogicalResult verifyPhase(func::FuncOp phase,
                 succeeded(verifyArguments(op, phase)) &&
                 succeeded(verifyRows(op, phase)) &&
                 succeeded(verifyWeights(op, vocabulary, symbols)) &&
-                succeeded(parts.add(op)) && succeeded(stack.add(op))));
+                succeeded(parts.add(op)) && succeeded(stack.add(op)) &&
+                succeeded(lm::findKernelUse(op, symbols))));
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Whether `module` has nothing but kernels, of operations that are known.
+static LogicalResult verifyKernels(ModuleOp module) {
+  WalkResult result = module.walk([&](Operation *op) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    const bool isKernel = function && block::isKernel(function) &&
+                          function->getParentOp() == module;
+    if (op == module || isKernel ||
+        isa<func::ReturnOp, scf::ForOp, scf::IfOp, scf::YieldOp, memref::LoadOp,
+            memref::StoreOp>(op) ||
+        isa_and_nonnull<block::BlockDialect, arith::ArithDialect,
+                        math::MathDialect>(op->getDialect()))
+      return WalkResult::advance();
+    op->emitOpError("cannot be in a kernel");
+    return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
 }
@@ -411,9 +432,12 @@ static LogicalResult verifyMember(Operation *op,
                                   SymbolTableCollection &symbols) {
   auto function = dyn_cast<func::FuncOp>(op);
   const bool isPhase = function && function->hasAttr(lm::phaseAttributeName);
+  if (auto module = dyn_cast<ModuleOp>(op);
+      module && module.getSymName() == lm::kernelsModuleName)
+    return verifyKernels(module);
   if (!isPhase && !isa<lm::WeightOp>(op))
-    return op->emitOpError("cannot be in a model; only weights and functions "
-                           "with 'lm.phase' can");
+    return op->emitOpError("cannot be in a model; only weights, functions "
+                           "with 'lm.phase' and the module of kernels can");
   if (failed(verifyAttributes(op)))
     return failure();
   return isPhase ? verifyPhase(function, symbols) : success();

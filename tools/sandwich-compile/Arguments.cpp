@@ -141,6 +141,12 @@ void CommandLine::declareCompilation() {
                  "fp8 are multiplied as floats with either")
       ->check(CLI::IsMember({"int8", "float"}))
       ->capture_default_str();
+  app.add_option("--kernel", options.kernels,
+                 "OPERATION=FILE: a kernel that computes an operation of the "
+                 "model from now on, as rms_norm=kernels/rms_norm.kernel "
+                 "(docs/Kernels.md); may be repeated")
+      ->type_name("OPERATION=FILE")
+      ->allow_extra_args(false);
   app.add_option("--calibration-text", options.calibrationText,
                  "Text, UTF-8, as the model will read it: rounding to integers "
                  "spares the channels of weights that are multiplied with "

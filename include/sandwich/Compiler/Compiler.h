@@ -74,6 +74,9 @@ struct CompileOptions {
   /// in groups as long as the weight's, where the target has instructions for
   /// that; or "float", which alone is multiplied with fp8.
   std::string activations = "int8";
+  /// Files with kernels of the high level, each for an operation of `lm`:
+  /// "rms_norm=norm.kernel".
+  std::vector<std::string> kernels;
   /// A file of text, UTF-8, whose first tokens tell which channels of weights
   /// rounding to integers is to spare (see Calibration.h), at most
   /// `calibrationTokens`, and no more than the context. Of artifacts whose

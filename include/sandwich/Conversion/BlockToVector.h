@@ -9,23 +9,21 @@
 #ifndef SANDWICH_CONVERSION_BLOCKTOVECTOR_H
 #define SANDWICH_CONVERSION_BLOCKTOVECTOR_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/StringMap.h"
+#include "sandwich/Dialect/Block/IR/Block.h"
 
 namespace sandwich::block {
-
-/// What a kernel's parameters are, and sizes of its arguments that are known.
-using Bindings = llvm::StringMap<int64_t>;
 
 /// Adds a function `name` behind `kernel` that computes the same by loops over
 /// vectors, with its parameters as `bindings` has them; those that are tuned
 /// are as untuned where nothing is said. Its arguments are the kernel's, whose
-/// dimensions are static where their sizes are known. Errors, of constants that
-/// are not given, of what is no choice, or of blocks whose size stays unknown,
-/// are emitted, and nothing is added.
-mlir::FailureOr<mlir::func::FuncOp> makeFunction(mlir::func::FuncOp kernel,
-                                                 llvm::StringRef name,
-                                                 const Bindings &bindings);
+/// dimensions are static where their sizes are known, or of `argumentTypes`, if
+/// there are any: memory of other layouts, whose last dimension is contiguous.
+/// Errors, of constants that are not given, of what is no choice, or of blocks
+/// whose size stays unknown, are emitted, and nothing is added.
+mlir::FailureOr<mlir::func::FuncOp>
+makeFunction(mlir::func::FuncOp kernel, llvm::StringRef name,
+             const Bindings &bindings,
+             llvm::ArrayRef<mlir::Type> argumentTypes = {});
 
 } // namespace sandwich::block
 

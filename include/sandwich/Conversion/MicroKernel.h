@@ -137,8 +137,8 @@ struct MicroKernelArguments {
   /// Of tiles, whose rows were configured, only. index: the rows of a tile; the
   /// row that the last tile of the input begins with, of integers the element.
   mlir::Value tileRows, lastTileRow;
-  /// Where micro-kernels unpack ahead only. memref<?xi8>: the whole weight as it
-  /// is stored. index: the byte that the panel begins at, the first k of the
+  /// Where micro-kernels unpack ahead only. memref<?xi8>: the whole weight as
+  /// it is stored. index: the byte that the panel begins at, the first k of the
   /// first and of the last round, beyond which that is unpacked again; the
   /// element of `weight` that the copy begins at and the k that it begins with.
   mlir::Value stored, storedPanel, aheadK, lastAheadK, aheadPlace, aheadBegin;

@@ -28,6 +28,9 @@ struct TextOptions {
   /// What `T: type(f32, bf16)` is, by its name; the first choice where nothing
   /// is said.
   llvm::StringMap<std::string> types;
+  /// Of the arguments' numbers, where they are known: what is left open is as
+  /// the first argument that has it.
+  llvm::SmallVector<mlir::Type> argumentTypes;
 };
 
 /// A module with the kernels of `text`; `name` is what errors call it. What is

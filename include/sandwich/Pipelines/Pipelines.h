@@ -34,6 +34,9 @@ struct ModelToScheduleOptions
       llvm::cl::desc("what is multiplied with quantized weights: float, or, "
                      "where there are instructions for it, int8"),
       llvm::cl::init("float")};
+  PassOptions::ListOption<std::string> kernels{
+      *this, "kernels",
+      llvm::cl::desc("files with kernels for operations: OPERATION=FILE")};
 };
 
 /// From model IR to schedule IR: matmuls with epilogues, schedules and packed

@@ -206,7 +206,8 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   if (range && range.getStart() == loop.getInductionVar() &&
       range.getEnd() == loop.getUpperBound()) {
     std::optional<int64_t> step = constantOf(numberOf(loop.getStep()));
-    std::optional<int64_t> size = knownSize(range.getType().getSize());
+    std::optional<int64_t> size =
+        knownSize(range.getType().getSize(), bindings);
     if (step && size && *step == *size)
       return lowerBlocks(loop, range);
   }

@@ -32,20 +32,9 @@ std::optional<int64_t> block::constantOf(Value value) {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-std::optional<int64_t> KernelLowering::knownSize(SizeAttr size) const {
-  int64_t known = size.getFactor();
-  for (StringAttr name : size.getNames()) {
-    auto found = bindings.find(name.getValue());
-    if (found == bindings.end() ||
-        llvm::MulOverflow(known, found->second, known))
-      return std::nullopt;
-  }
-  return known;
-}
-
 FailureOr<int64_t> KernelLowering::blockSize(Operation *op,
                                              SizeAttr size) const {
-  std::optional<int64_t> known = knownSize(size);
+  std::optional<int64_t> known = knownSize(size, bindings);
   if (!known)
     return op->emitError("needs the size ")
            << size.str() << ", which is not known when code is made";
@@ -74,7 +63,7 @@ KernelLowering::blockSizes(Operation *op, ArrayRef<SizeAttr> sizes) const {
 }
 
 Value KernelLowering::sizeValue(SizeAttr size) {
-  if (std::optional<int64_t> known = knownSize(size))
+  if (std::optional<int64_t> known = knownSize(size, bindings))
     return b.index(*known);
   Value product = b.index(size.getFactor());
   for (StringAttr name : size.getNames()) {
@@ -95,7 +84,7 @@ MemRefType KernelLowering::memoryType(ArrayRef<SizeAttr> sizes,
                                       Type element) const {
   SmallVector<int64_t> shape;
   for (SizeAttr size : sizes)
-    shape.push_back(knownSize(size).value_or(ShapedType::kDynamic));
+    shape.push_back(knownSize(size, bindings).value_or(ShapedType::kDynamic));
   return MemRefType::get(shape, element);
 }
 
@@ -437,23 +426,14 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-FailureOr<func::FuncOp> KernelLowering::run(StringRef name) {
-  for (ParameterAttr parameter : parametersOf(kernel).getParameters()) {
-    StringRef each = parameter.getName();
-    auto bound = bindings.find(each);
-    if (bound == bindings.end()) {
-      if (!parameter.isTuned())
-        return kernel.emitError("needs its constant '") << each << "'";
-      bindings[each] = parameter.getUntuned();
-      continue;
-    }
-    if (parameter.isTuned() &&
-        !llvm::is_contained(parameter.getChoices(), bound->second))
-      return kernel.emitError("must not have ")
-             << each << " = " << bound->second << ", which is no choice";
-  }
-  SmallVector<Type> types;
-  for (BlockArgument argument : kernel.getArguments()) {
+FailureOr<func::FuncOp> KernelLowering::run(StringRef name,
+                                            ArrayRef<Type> argumentTypes) {
+  if (failed(bindParameters(kernel, bindings)))
+    return failure();
+  SmallVector<Type> types(argumentTypes);
+  for (BlockArgument argument : types.empty()
+                                    ? kernel.getArguments()
+                                    : MutableArrayRef<BlockArgument>()) {
     SizesAttr sizes = sizesOfArgument(kernel, argument.getArgNumber());
     types.push_back(
         sizes ? memoryType(sizes.getSizes(), getElementTypeOrSelf(argument))
@@ -483,6 +463,7 @@ FailureOr<func::FuncOp> KernelLowering::run(StringRef name) {
 }
 
 FailureOr<func::FuncOp> block::makeFunction(func::FuncOp kernel, StringRef name,
-                                            const Bindings &bindings) {
-  return KernelLowering(kernel, bindings).run(name);
+                                            const Bindings &bindings,
+                                            ArrayRef<Type> argumentTypes) {
+  return KernelLowering(kernel, bindings).run(name, argumentTypes);
 }

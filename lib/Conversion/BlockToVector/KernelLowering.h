@@ -24,16 +24,15 @@ public:
       : kernel(kernel), bindings(std::move(bindings)),
         b(kernel.getLoc(), kernel) {}
 
-  mlir::FailureOr<mlir::func::FuncOp> run(llvm::StringRef name);
+  mlir::FailureOr<mlir::func::FuncOp>
+  run(llvm::StringRef name, llvm::ArrayRef<mlir::Type> argumentTypes);
 
 private:
   //===--------------------------------------------------------------------===//
   // Sizes (KernelLowering.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// The size, if it is known.
-  std::optional<int64_t> knownSize(SizeAttr size) const;
-  /// The same of what must be known.
+  /// The size, which must be known.
   mlir::FailureOr<int64_t> blockSize(mlir::Operation *op, SizeAttr size) const;
   mlir::FailureOr<llvm::SmallVector<int64_t>>
   blockSizes(mlir::Operation *op, llvm::ArrayRef<SizeAttr> sizes) const;

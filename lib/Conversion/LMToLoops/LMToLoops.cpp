@@ -8,6 +8,8 @@
 
 #include "LMToLoops.h"
 
+#include "KernelCalls.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
@@ -95,17 +97,21 @@ public:
     }
     SymbolTableCollection symbols;
     MicroKernelLibrary kernels(getOperation());
+    KernelFunctions written(getOperation());
     // Micro-kernels are added behind them.
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     for (func::FuncOp function : functions)
-      if (failed(lowerFunction(function, *model, symbols, kernels)))
+      if (failed(lowerFunction(function, *model, symbols, kernels, written)))
         return signalPassFailure();
+    if (auto module = getOperation().lookupSymbol<ModuleOp>(kernelsModuleName))
+      module.erase();
   }
 
 private:
   LogicalResult lowerFunction(func::FuncOp function, const Target &target,
                               SymbolTableCollection &symbols,
-                              MicroKernelLibrary &kernels) {
+                              MicroKernelLibrary &kernels,
+                              KernelFunctions &written) {
     SmallVector<LoopLoweringOpInterface> operations;
     function.walk([&](LoopLoweringOpInterface op) {
       // In buffer form.
@@ -132,8 +138,13 @@ private:
         scratch,
         kernels};
     for (LoopLoweringOpInterface op : operations) {
-      if (failed(verifyBuffers(op)) || failed(verifyWeights(op, symbols)) ||
-          failed(op.lowerToLoops(program)))
+      if (failed(verifyBuffers(op)) || failed(verifyWeights(op, symbols)))
+        return failure();
+      FailureOr<std::optional<KernelUse>> use = findKernelUse(op, symbols);
+      if (failed(use) ||
+          failed(*use ? callKernel(cast<StepOpInterface>(op.getOperation()),
+                                   **use, program, written)
+                      : op.lowerToLoops(program)))
         return failure();
       op.erase();
     }

@@ -80,6 +80,7 @@ private:
   std::optional<SizeAttr> readSize(const Expression &expression);
   std::optional<mlir::Type> readElementType(const Expression &expression);
   std::optional<ParameterAttr> readParameter(const syntax::Argument &argument);
+  std::string typeFromArguments(llvm::StringRef name);
   std::optional<mlir::Type> readTypeChoice(const syntax::Argument &argument);
   llvm::LogicalResult readArguments();
   bool isSizeName(llvm::StringRef name) {

@@ -105,6 +105,23 @@ KernelReader::readParameter(const syntax::Argument &argument) {
   return parameter;
 }
 
+/// What `T` of arguments is, by what is known of them; empty if nothing is.
+std::string KernelReader::typeFromArguments(StringRef name) {
+  size_t number = 0;
+  for (const syntax::Argument &argument : kernel.arguments) {
+    const Expression *type = argument.type.get();
+    if (type->kind == Expression::Kind::Call || type->text == "constant")
+      continue;
+    if (type->kind == Expression::Kind::Subscript)
+      type = type->operands[0].get();
+    if (number < options.argumentTypes.size() &&
+        type->kind == Expression::Kind::Name && type->text == name)
+      return nameOf(options.argumentTypes[number]);
+    ++number;
+  }
+  return "";
+}
+
 /// `type(f32, bf16)`, as the options have it.
 std::optional<Type>
 KernelReader::readTypeChoice(const syntax::Argument &argument) {
@@ -112,19 +129,21 @@ KernelReader::readTypeChoice(const syntax::Argument &argument) {
   if (!choices.keywords.empty() || choices.operands.empty() || argument.untuned)
     return refuse(choices.place, "'type' needs types to choose from, and "
                                  "nothing behind it");
-  const auto chosen = options.types.find(argument.name);
+  std::string wanted = typeFromArguments(argument.name);
+  if (auto chosen = options.types.find(argument.name);
+      chosen != options.types.end())
+    wanted = chosen->second;
   Type result;
   for (const syntax::ExpressionPointer &each : choices.operands) {
     std::optional<Type> type = readElementType(*each);
     if (!type)
       return std::nullopt;
-    if (!result &&
-        (chosen == options.types.end() || chosen->second == nameOf(*type)))
+    if (!result && (wanted.empty() || wanted == nameOf(*type)))
       result = *type;
   }
   if (!result)
     return refuse(choices.place,
-                  "type " + argument.name + " must not be " + chosen->second);
+                  "type " + argument.name + " must not be " + wanted);
   return result;
 }
 

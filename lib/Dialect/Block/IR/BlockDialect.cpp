@@ -8,6 +8,8 @@
 
 #include "sandwich/Dialect/Block/IR/Block.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::block;
@@ -47,6 +49,36 @@ block::findDimension(func::FuncOp kernel, StringRef name) {
             size.getNames()[0].getValue() == name)
           return std::pair(number, static_cast<unsigned>(dimension));
   return std::nullopt;
+}
+
+LogicalResult block::bindParameters(func::FuncOp kernel, Bindings &bindings) {
+  for (ParameterAttr parameter : parametersOf(kernel).getParameters()) {
+    StringRef name = parameter.getName();
+    auto bound = bindings.find(name);
+    if (bound == bindings.end()) {
+      if (!parameter.isTuned())
+        return kernel.emitError("needs its constant '") << name << "'";
+      bindings[name] = parameter.getUntuned();
+      continue;
+    }
+    if (parameter.isTuned() &&
+        !llvm::is_contained(parameter.getChoices(), bound->second))
+      return kernel.emitError("must not have ")
+             << name << " = " << bound->second << ", which is no choice";
+  }
+  return success();
+}
+
+std::optional<int64_t> block::knownSize(SizeAttr size,
+                                        const Bindings &bindings) {
+  int64_t known = size.getFactor();
+  for (StringAttr name : size.getNames()) {
+    auto found = bindings.find(name.getValue());
+    if (found == bindings.end() ||
+        llvm::MulOverflow(known, found->second, known))
+      return std::nullopt;
+  }
+  return known;
 }
 
 /// Checks (C3): the names of `size` are known.

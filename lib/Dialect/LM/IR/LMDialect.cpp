@@ -50,6 +50,14 @@ LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
           "'lm.deterministic' has no value and is on a module");
     return success();
   }
+  if (attribute.getName() == kernelAttributeName) {
+    auto step = dyn_cast<StepOpInterface>(op);
+    if (!step || step.getKernelArguments().empty() ||
+        !isa<KernelAttr>(attribute.getValue()))
+      return op->emitError("'lm.kernel' is a #lm.kernel on an operation whose "
+                           "place a kernel can take");
+    return success();
+  }
   if (attribute.getName() != phaseAttributeName)
     return op->emitError("unknown attribute '")
            << attribute.getName().getValue() << "'";

@@ -690,6 +690,41 @@ SmallVector<WeightUse> EmbedOp::getWeightUses() {
   return {{getWeightAttr(), WeightRole::Table}};
 }
 
+/// The result of `op`, in either form.
+template <typename Op> static KernelArgument resultOfKernel(Op op) {
+  Value destination = op.getDestination();
+  return {KernelArgument::Kind::Rows, "result",
+          destination ? destination.getType() : op.getResult().getType(),
+          destination};
+}
+static KernelArgument rowsOfKernel(StringRef name, Value rows) {
+  return {KernelArgument::Kind::Rows, name, rows.getType(), rows};
+}
+static KernelArgument vectorOfKernel(StringRef name, FlatSymbolRefAttr vector) {
+  return {KernelArgument::Kind::Vector, name, {}, {}, vector};
+}
+static KernelArgument numberOfKernel(StringRef name, FloatAttr number) {
+  return {KernelArgument::Kind::Number, name, {}, {}, {}, number};
+}
+
+SmallVector<KernelArgument> RMSNormOp::getKernelArguments() {
+  return {rowsOfKernel("input", getInput()),
+          vectorOfKernel("weight", getWeightAttr()),
+          numberOfKernel("epsilon", getEpsilonAttr()), resultOfKernel(*this)};
+}
+
+SmallVector<KernelArgument> LayerNormOp::getKernelArguments() {
+  return {rowsOfKernel("input", getInput()),
+          vectorOfKernel("weight", getWeightAttr()),
+          vectorOfKernel("bias", getBiasAttr()),
+          numberOfKernel("epsilon", getEpsilonAttr()), resultOfKernel(*this)};
+}
+
+SmallVector<KernelArgument> SiluMulOp::getKernelArguments() {
+  return {rowsOfKernel("gate", getGate()), rowsOfKernel("up", getUp()),
+          resultOfKernel(*this)};
+}
+
 bool RMSNormOp::splitsRows() { return true; }
 bool RMSNormOp::canNarrowResult() { return true; }
 SmallVector<WeightUse> RMSNormOp::getWeightUses() {

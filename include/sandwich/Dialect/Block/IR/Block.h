@@ -18,6 +18,7 @@
 #include "mlir/IR/TensorEncoding.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringMap.h"
 
 #include "sandwich/Dialect/Block/IR/BlockDialect.h.inc"
 #include "sandwich/Dialect/Block/IR/BlockEnums.h.inc"
@@ -26,6 +27,9 @@ namespace sandwich::block {
 
 /// The most dimensions of a block.
 inline constexpr size_t mostDimensions = 4;
+
+/// What a kernel's parameters are, and sizes of its arguments that are known.
+using Bindings = llvm::StringMap<int64_t>;
 
 /// Whether `type` is that of an element of blocks: `index`, `i1` to `i64`,
 /// `bf16`, `f16`, `f32` or `f64`.
@@ -65,6 +69,13 @@ bool isKernel(mlir::func::FuncOp function);
 ParametersAttr parametersOf(mlir::func::FuncOp kernel);
 /// The sizes of argument `number`; null if it is not memory.
 SizesAttr sizesOfArgument(mlir::func::FuncOp kernel, unsigned number);
+/// Completes `bindings` with parameters that are as untuned. Errors, of a
+/// constant that is not given or of what is no choice, are emitted.
+mlir::LogicalResult bindParameters(mlir::func::FuncOp kernel,
+                                   Bindings &bindings);
+/// The size, if `bindings` has all of its names; nothing, too, if it is too
+/// large.
+std::optional<int64_t> knownSize(SizeAttr size, const Bindings &bindings);
 /// The argument's number and dimension that the name alone is the size of;
 /// nothing if there is none.
 std::optional<std::pair<unsigned, unsigned>>

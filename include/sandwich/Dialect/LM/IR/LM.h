@@ -60,6 +60,11 @@ inline bool encodes(Phase phase) {
 /// the passes' options are not to decide: between 1 and SANDWICH_MAX_THREADS.
 inline constexpr llvm::StringLiteral threadsAttributeName = "lm.threads";
 
+/// Attribute of an operation that a kernel computes, a `#lm.kernel`; and the
+/// module beside the phases that has the kernels.
+inline constexpr llvm::StringLiteral kernelAttributeName = "lm.kernel";
+inline constexpr llvm::StringLiteral kernelsModuleName = "kernels";
+
 /// The threads that run `function`: what it says, or `given`.
 int64_t getThreads(mlir::Operation *function, int64_t given);
 

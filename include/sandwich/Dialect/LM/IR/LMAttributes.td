@@ -233,4 +233,17 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
   }];
 }
 
+def LM_KernelAttr : AttrDef<LM_Dialect, "Kernel"> {
+  let mnemonic = "kernel";
+  let summary = "A kernel in the place of an operation";
+  let description = [{
+    `lm.kernel = #lm.kernel<@kernels::@rms_norm, {LANES = 16}>` on an operation:
+    the kernel of dialect `block` in the module `@kernels` beside the phases computes
+    it, with these parameters; others are as untuned.
+  }];
+  let parameters = (ins "::mlir::SymbolRefAttr":$name,
+                        OptionalParameter<"::mlir::DictionaryAttr">:$parameters);
+  let assemblyFormat = "`<` $name (`,` $parameters^)? `>`";
+}
+
 #endif // SANDWICH_DIALECT_LM_IR_LMATTRIBUTES_TD

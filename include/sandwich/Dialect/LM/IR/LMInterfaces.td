@@ -77,6 +77,11 @@ def LM_StepOpInterface : OpInterface<"StepOpInterface"> {
         "int64_t", "getPartialSumsBytes",
         (ins "int64_t":$maxRows, "::mlir::SymbolTableCollection &":$symbols),
         "", "return 0;">,
+    InterfaceMethod<
+        "What a kernel that takes the operation's place is given, in the order "
+        "of its arguments; nothing where none can.",
+        "::llvm::SmallVector<::sandwich::lm::KernelArgument>",
+        "getKernelArguments", (ins), "", "return {};">,
     InterfaceMethod<"What a call costs, beside what is read and written of "
                     "activations.",
                     "::sandwich::lm::StepCost", "getCost",

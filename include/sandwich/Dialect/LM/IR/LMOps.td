@@ -172,7 +172,8 @@ def LM_EmbedOp : LM_DestinationOp<"embed", [
 def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>],
-    ["splitsRows", "getWeightUses", "canNarrowResult"]> {
+    ["splitsRows", "getWeightUses", "canNarrowResult",
+     "getKernelArguments"]> {
   let summary = "Root-mean-square normalization";
   let description = [{
     Over each consecutive group of as many channels as the weight has (the
@@ -199,7 +200,8 @@ def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
 def LM_LayerNormOp : LM_DestinationOp<"layer_norm", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>],
-    ["splitsRows", "getWeightUses", "getOverwritten", "canNarrowResult"]> {
+    ["splitsRows", "getWeightUses", "getOverwritten", "canNarrowResult",
+     "getKernelArguments"]> {
   let summary = "Layer normalization";
   let description = [{
     Over all channels of a row: `(x - mean(x)) / sqrt(variance(x) + epsilon) *
@@ -486,7 +488,8 @@ def LM_AppendKVOp : LM_Op<"append_kv", [
 }
 
 def LM_SiluMulOp : LM_DestinationOp<"silu_mul", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+    ["splitsRows", "getOverwritten", "canNarrowResult",
+     "getKernelArguments"]> {
   let summary = "The gated activation of the feed-forward block";
   let description = [{
     `result = gate * sigmoid(gate) * up`, rounded to the result's type.

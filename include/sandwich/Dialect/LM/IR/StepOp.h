@@ -74,6 +74,27 @@ struct WeightUse {
   WeightRole role;
 };
 
+/// What a kernel in the place of an operation is given.
+struct KernelArgument {
+  enum class Kind : uint8_t {
+    /// Rows of activations, [rows, channels]: `rows`, or, where that is null,
+    /// the result.
+    Rows,
+    /// A weight of one dimension.
+    Vector,
+    /// An f32.
+    Number,
+  };
+  Kind kind;
+  /// How messages call it.
+  llvm::StringRef name;
+  /// Of rows.
+  mlir::Type type = {};
+  mlir::Value rows = {};
+  mlir::FlatSymbolRefAttr vector = {};
+  mlir::FloatAttr number = {};
+};
+
 /// What one call of an operation costs, where it is known.
 struct StepCost {
   /// Of weights that are read.

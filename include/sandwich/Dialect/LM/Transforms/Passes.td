@@ -71,4 +71,34 @@ def ScheduleAttention : Pass<"lm-schedule-attention", "::mlir::ModuleOp"> {
   ];
 }
 
+def UseKernels : Pass<"lm-use-kernels", "::mlir::ModuleOp"> {
+  let summary = "Let kernels compute operations";
+  let description = [{
+    Every operation of a name for which there is a file with a kernel of the high
+    level is computed by it from now on. The kernel is read for the types that the
+    operation has, and checked to take what that gives: rows `[rows, channels]`,
+    vectors `[channels]` and numbers, in the order of the operation's operands, with
+    the result behind them. Operations that have a kernel keep it.
+
+    ```mlir
+    %y = lm.silu_mul %gate, %up : tensor<?x256xf32>
+    // becomes, with silu_mul=silu_mul.kernel,
+    module @kernels {
+      func.func @silu_mul(...) attributes {block.parameters = ...} { ... }
+    }
+    ...
+    %y = lm.silu_mul %gate, %up {lm.kernel = #lm.kernel<@kernels::@silu_mul>} : tensor<?x256xf32>
+    ```
+  }];
+  let options = [
+    ListOption<"kernels", "kernels", "std::string",
+               "Files with kernels: OPERATION=FILE, as rms_norm=norm.kernel">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::sandwich::block::BlockDialect"
+  ];
+}
+
 #endif // SANDWICH_DIALECT_LM_TRANSFORMS_PASSES_TD
