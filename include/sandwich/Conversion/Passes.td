@@ -128,7 +128,8 @@ def LMToLoops : Pass<"lm-to-loops", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect",
-    "::sandwich::phase::PhaseDialect", "::sandwich::tile::TileDialect"
+    "::sandwich::block::BlockDialect", "::sandwich::phase::PhaseDialect",
+    "::sandwich::tile::TileDialect"
   ];
   let options = [
     Option<"target", "target", "std::string", "\"host\"",

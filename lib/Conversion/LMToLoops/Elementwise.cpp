@@ -40,26 +40,6 @@ static void forOwnVectors(
   });
 }
 
-static void lowerAdd(LoopBuilder &builder, const ProgramContext &program,
-                     AddOp op) {
-  forOwnVectors(builder, program, op.getDestination(),
-                [&](Value row, Value channel, int64_t width) {
-                  return builder.addf(
-                      builder.loadVector(op.getLhs(), {row, channel}, width),
-                      builder.loadVector(op.getRhs(), {row, channel}, width));
-                });
-}
-
-static void lowerSiluMul(LoopBuilder &builder, const ProgramContext &program,
-                         SiluMulOp op) {
-  forOwnVectors(builder, program, op.getDestination(),
-                [&](Value row, Value channel, int64_t width) {
-                  return builder.siluMul(
-                      builder.loadVector(op.getGate(), {row, channel}, width),
-                      builder.loadVector(op.getUp(), {row, channel}, width));
-                });
-}
-
 static void lowerGelu(LoopBuilder &builder, const ProgramContext &program,
                       GeluOp op) {
   const bool isExact = op.getKind() == GeluKind::Exact;
@@ -165,7 +145,6 @@ static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
 }
 
 void lm::attachElementwiseLowerings(MLIRContext &context) {
-  AddOp::attachInterface<LoopLoweringModel<AddOp, lowerAdd>>(context);
   AppendKVOp::attachInterface<LoopLoweringModel<AppendKVOp, lowerAppendKV>>(
       context);
   DealRowsOp::attachInterface<LoopLoweringModel<DealRowsOp, lowerDealRows>>(
@@ -173,7 +152,5 @@ void lm::attachElementwiseLowerings(MLIRContext &context) {
   GeluOp::attachInterface<LoopLoweringModel<GeluOp, lowerGelu>>(context);
   RotateOp::attachInterface<LoopLoweringModel<RotateOp, lowerRotate>>(context);
   RoundOp::attachInterface<LoopLoweringModel<RoundOp, lowerRound>>(context);
-  SiluMulOp::attachInterface<LoopLoweringModel<SiluMulOp, lowerSiluMul>>(
-      context);
   TanhOp::attachInterface<LoopLoweringModel<TanhOp, lowerTanh>>(context);
 }

@@ -10,6 +10,8 @@
 
 #include "sandwich/Conversion/BlockToVector.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
+#include "sandwich/Kernel/Library.h"
+#include "sandwich/Kernel/Text.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -53,9 +55,35 @@ FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
   return function = *made;
 }
 
+FailureOr<KernelUse>
+KernelFunctions::fromLibrary(StepOpInterface op,
+                             SymbolTableCollection &symbols) {
+  const StringRef name = op->getName().stripDialect();
+  kernel::TextOptions options;
+  options.argumentTypes = kernelElementTypes(op, symbols);
+  std::string key = name.str();
+  llvm::raw_string_ostream stream(key);
+  for (Type type : options.argumentTypes)
+    stream << " " << type;
+  OwningOpRef<ModuleOp> &kernels = library[key];
+  if (!kernels) {
+    std::string_view text = *kernel::libraryKernel({name.data(), name.size()});
+    kernels =
+        kernel::readText({text.data(), text.size()}, (name + ".kernel").str(),
+                         options, *op->getContext());
+  }
+  if (!kernels)
+    return failure();
+  auto found = kernels->lookupSymbol<func::FuncOp>(name);
+  FailureOr<block::Bindings> bindings =
+      bindKernel(op, found, DictionaryAttr(), symbols);
+  if (failed(bindings))
+    return failure();
+  return KernelUse{found, std::move(*bindings)};
+}
+
 LogicalResult lm::callKernel(StepOpInterface op, const KernelUse &use,
-                             const ProgramContext &program,
-                             KernelFunctions &functions) {
+                             const ProgramContext &program) {
   LoopBuilder builder(op->getLoc(), op);
   const SmallVector<KernelArgument> given = op.getKernelArguments();
   const int64_t channels = kernelChannels(op, program.symbols);
@@ -91,8 +119,8 @@ LogicalResult lm::callKernel(StepOpInterface op, const KernelUse &use,
         break;
       }
     }
-    FailureOr<func::FuncOp> function =
-        functions.get(use, llvm::to_vector(ValueRange(arguments).getTypes()));
+    FailureOr<func::FuncOp> function = program.written.get(
+        use, llvm::to_vector(ValueRange(arguments).getTypes()));
     if (failed(function))
       result = failure();
     else
@@ -103,4 +131,29 @@ LogicalResult lm::callKernel(StepOpInterface op, const KernelUse &use,
   else
     builder.forLoop(builder.index(0), builder.index(all), channels, call);
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The library
+//===----------------------------------------------------------------------===//
+
+template <typename Op>
+static LogicalResult lowerByLibrary(LoopBuilder &,
+                                    const ProgramContext &program, Op op) {
+  auto step = cast<StepOpInterface>(op.getOperation());
+  FailureOr<KernelUse> use = program.written.fromLibrary(step, program.symbols);
+  return failed(use) ? failure() : callKernel(step, *use, program);
+}
+
+void lm::attachLibraryLowerings(MLIRContext &context) {
+  AddOp::attachInterface<LoopLoweringModel<AddOp, lowerByLibrary<AddOp>>>(
+      context);
+  L2NormalizeOp::attachInterface<
+      LoopLoweringModel<L2NormalizeOp, lowerByLibrary<L2NormalizeOp>>>(context);
+  LayerNormOp::attachInterface<
+      LoopLoweringModel<LayerNormOp, lowerByLibrary<LayerNormOp>>>(context);
+  RMSNormOp::attachInterface<
+      LoopLoweringModel<RMSNormOp, lowerByLibrary<RMSNormOp>>>(context);
+  SiluMulOp::attachInterface<
+      LoopLoweringModel<SiluMulOp, lowerByLibrary<SiluMulOp>>>(context);
 }

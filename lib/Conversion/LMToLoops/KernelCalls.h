@@ -20,6 +20,10 @@ class KernelFunctions {
 public:
   explicit KernelFunctions(mlir::ModuleOp module) : module(module) {}
 
+  /// The kernel of the library for `op`, which has one.
+  mlir::FailureOr<KernelUse> fromLibrary(StepOpInterface op,
+                                         mlir::SymbolTableCollection &symbols);
+
   /// Of `use`, for arguments of `types`. Errors are emitted.
   mlir::FailureOr<mlir::func::FuncOp> get(const KernelUse &use,
                                           llvm::ArrayRef<mlir::Type> types);
@@ -27,13 +31,14 @@ public:
 private:
   mlir::ModuleOp module;
   llvm::StringMap<mlir::func::FuncOp> functions;
+  /// Of the library, by operation and types.
+  llvm::StringMap<mlir::OwningOpRef<mlir::ModuleOp>> library;
 };
 
 /// Builds, in front of `op`, which is in buffer form, calls of its kernel for
 /// the thread's rows. Errors are emitted.
 llvm::LogicalResult callKernel(StepOpInterface op, const KernelUse &use,
-                               const ProgramContext &program,
-                               KernelFunctions &functions);
+                               const ProgramContext &program);
 
 } // namespace sandwich::lm
 

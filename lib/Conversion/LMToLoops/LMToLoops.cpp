@@ -72,7 +72,7 @@ static void registerLoopLowerings(DialectRegistry &registry) {
     attachElementwiseLowerings(*context);
     attachEmbedLowering(*context);
     attachGatherRowsLowering(*context);
-    attachNormLowerings(*context);
+    attachLibraryLowerings(*context);
     attachPoolLowering(*context);
     attachRotaryTableLowering(*context);
   });
@@ -136,14 +136,15 @@ private:
         vectorsOfSums(target),
         symbols,
         scratch,
-        kernels};
+        kernels,
+        written};
     for (LoopLoweringOpInterface op : operations) {
       if (failed(verifyBuffers(op)) || failed(verifyWeights(op, symbols)))
         return failure();
       FailureOr<std::optional<KernelUse>> use = findKernelUse(op, symbols);
       if (failed(use) ||
           failed(*use ? callKernel(cast<StepOpInterface>(op.getOperation()),
-                                   **use, program, written)
+                                   **use, program)
                       : op.lowerToLoops(program)))
         return failure();
       op.erase();

@@ -16,6 +16,8 @@
 
 namespace sandwich::lm {
 
+class KernelFunctions;
+
 /// Memory on the stack by its place among that of one operation, and its type:
 /// operations use it one after another.
 using SharedScratch =
@@ -36,6 +38,8 @@ struct ProgramContext {
   SharedScratch &scratch;
   /// Those of the module.
   MicroKernelLibrary &kernels;
+  /// Of kernels of the high level.
+  KernelFunctions &written;
 };
 
 /// Builds loops over the rows of `rows` (a buffer) that are the thread's.
@@ -68,7 +72,7 @@ void attachCollectiveLowerings(mlir::MLIRContext &context);
 void attachElementwiseLowerings(mlir::MLIRContext &context);
 void attachEmbedLowering(mlir::MLIRContext &context);
 void attachGatherRowsLowering(mlir::MLIRContext &context);
-void attachNormLowerings(mlir::MLIRContext &context);
+void attachLibraryLowerings(mlir::MLIRContext &context);
 void attachPoolLowering(mlir::MLIRContext &context);
 void attachRotaryTableLowering(mlir::MLIRContext &context);
 

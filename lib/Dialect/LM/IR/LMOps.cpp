@@ -720,6 +720,15 @@ SmallVector<KernelArgument> LayerNormOp::getKernelArguments() {
           numberOfKernel("epsilon", getEpsilonAttr()), resultOfKernel(*this)};
 }
 
+SmallVector<KernelArgument> L2NormalizeOp::getKernelArguments() {
+  return {rowsOfKernel("input", getInput()), resultOfKernel(*this)};
+}
+
+SmallVector<KernelArgument> AddOp::getKernelArguments() {
+  return {rowsOfKernel("lhs", getLhs()), rowsOfKernel("rhs", getRhs()),
+          resultOfKernel(*this)};
+}
+
 SmallVector<KernelArgument> SiluMulOp::getKernelArguments() {
   return {rowsOfKernel("gate", getGate()), rowsOfKernel("up", getUp()),
           resultOfKernel(*this)};

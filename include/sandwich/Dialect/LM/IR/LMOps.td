@@ -232,7 +232,8 @@ def LM_LayerNormOp : LM_DestinationOp<"layer_norm", [
 }
 
 def LM_L2NormalizeOp : LM_DestinationOp<"l2_normalize", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+    ["splitsRows", "getOverwritten", "canNarrowResult",
+     "getKernelArguments"]> {
   let summary = "Rows of length one";
   let description = [{
     `x / max(sqrt(sum(x * x)), 1e-12)` over all channels of a row, in f32,
@@ -550,7 +551,8 @@ def LM_TanhOp : LM_DestinationOp<"tanh", [],
 }
 
 def LM_AddOp : LM_DestinationOp<"add", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+    ["splitsRows", "getOverwritten", "canNarrowResult",
+     "getKernelArguments"]> {
   let summary = "The residual connection";
   let description = [{
     `result = lhs + rhs`, rounded to the result's type.

@@ -1,0 +1,30 @@
+//===- Library.h - Kernels that come with the compiler ----------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_KERNEL_LIBRARY_H
+#define SANDWICH_KERNEL_LIBRARY_H
+
+#include <optional>
+#include <string_view>
+
+namespace sandwich::kernel {
+
+/// The text of the kernel in kernels/ that computes the operation `lm.NAME`;
+/// nothing if there is none.
+std::optional<std::string_view> libraryKernel(std::string_view operation);
+
+// The files themselves.
+std::string_view addKernelText();
+std::string_view l2NormalizeKernelText();
+std::string_view layerNormKernelText();
+std::string_view rmsNormKernelText();
+std::string_view siluMulKernelText();
+
+} // namespace sandwich::kernel
+
+#endif // SANDWICH_KERNEL_LIBRARY_H
