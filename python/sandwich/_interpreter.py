@@ -133,7 +133,10 @@ class Value:
         return Value(self.array[key], self.kind)
 
 
-for _name in ("mul", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne", "rsub", "rmul"):
+for _name in (
+    *("mul", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne", "rsub", "rmul"),
+    *("rfloordiv", "rmod", "and", "or", "xor", "rand", "ror", "rxor", "lshift", "rshift"),
+):
     setattr(
         Range,
         f"__{_name}__",
@@ -204,7 +207,7 @@ class Memory:
         else:
             numbers = np.where(there, self.array[places], self.array.dtype.type(0))
         if self.kind == "bf16" and numbers.dtype == np.uint16:
-            numbers = (numbers.astype(np.uint32) << 16).view(np.float32)
+            numbers = (np.asarray(numbers, np.uint32) << np.uint32(16)).view(np.float32)
         return Value(numbers[axes], self.kind)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -305,7 +308,45 @@ def _scratch(convert: Any, *sizes: int) -> Memory:
 
 
 def _bitcast(number: Value, convert: Any) -> Value:
-    return Value(number.array.view(_NUMPY[convert.__name__]), convert.__name__)
+    kind, array = convert.__name__, number.array
+    if number.kind == "bf16":
+        array = (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16)
+    if kind == "bf16":
+        array = (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return Value(array, kind)
+    return Value(np.ascontiguousarray(array).view(_NUMPY[kind]).reshape(array.shape), kind)
+
+
+def _without_sign(function: Callable[[Any, Any], Any]) -> Callable[..., Value]:
+    """Of integers as though they had none."""
+
+    def compute(a: Any, b: Any) -> Any:
+        unsigned = f"u{a.dtype.itemsize}"
+        return function(a.view(unsigned), b.view(unsigned)).view(a.dtype)
+
+    return _elementwise(compute)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """Towards zero, as C does."""
+    quotient = np.floor_divide(a, b)
+    return quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype)
+
+
+def _settle(value: Any) -> Any:
+    """A variable's value: a number that is written out is of f32, or an index."""
+    return Value(value, "f32") if isinstance(value, float) else value
+
+
+class _Settle(ast.NodeTransformer):
+    """Makes variables numbers of a type."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.value, ast.Tuple):
+            name = ast.Name("_settle", ast.Load())
+            node.value = ast.Call(name, [node.value], [])
+        return node
 
 
 def _make_words() -> dict[str, Any]:
@@ -333,8 +374,12 @@ def _make_words() -> dict[str, Any]:
         "rsqrt": _elementwise(lambda x: 1 / np.sqrt(x)),
         "erf": _elementwise(_erf),
         "round": _elementwise(np.rint),
-        "divide": _elementwise(lambda a, b: np.trunc(a / b)),
+        "divide": _elementwise(_divide),
         "remainder": _elementwise(np.fmod),
+        "divide_unsigned": _without_sign(np.floor_divide),
+        "remainder_unsigned": _without_sign(np.mod),
+        "shift_right_unsigned": _without_sign(np.right_shift),
+        "_settle": _settle,
     }
     for name in ("exp", "exp2", "log", "log2", "sqrt", "tanh", "sin", "cos", "abs"):
         words[name] = _elementwise(getattr(np, name))
@@ -375,8 +420,9 @@ def interpret(
     for alias, kind in types.items():
         words[alias] = words[kind]
     words.update(sizes)
+    function = _Settle().visit(function)
     module = ast.fix_missing_locations(ast.Module([function], []))
-    exec(compile(module, name, "exec"), words)
+    exec(compile(module, f"<kernel {name}>", "exec"), words)
     words[name](
         *(
             Memory(value, kind, argument.arg)

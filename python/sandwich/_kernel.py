@@ -7,12 +7,14 @@
 import ast
 import ctypes
 import inspect
+import itertools
 import json
 import math
 import os
 import subprocess
 import tempfile
 import textwrap
+import threading
 from collections.abc import Callable, Mapping
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -100,6 +102,8 @@ class Kernel:
         self._folder = tempfile.TemporaryDirectory(prefix="sandwich-kernel-")
         self._source = Path(self._folder.name) / "text.kernel"
         self._source.write_text(text, encoding="utf-8")
+        self._lock = threading.RLock()
+        self._numbers = itertools.count()
         self._codes: dict[Any, _Code] = {}
         self._tuned: dict[str, int] = {}
         self._descriptions: dict[tuple[str, ...], Any] = {}
@@ -114,7 +118,11 @@ class Kernel:
     def _find_type_names(self) -> dict[str, str]:
         """The arguments, each with `T` of its `T[...]`, for those that have a choice of
         types."""
-        for function in ast.parse(self.text).body:
+        try:
+            body = ast.parse(self.text).body
+        except SyntaxError as error:
+            raise Error(f"line {error.lineno}: {error.msg}, as Python has it") from None
+        for function in body:
             if isinstance(function, ast.FunctionDef) and function.name == self.name:
                 break
         else:
@@ -139,16 +147,21 @@ class Kernel:
         options = [f"{option}={value}" for option, value in self._choices.items()]
         return [str(self._source), *options]
 
+    def _run(self, *options: str) -> str:
+        """sandwich-compile-kernel on the text, whose places errors tell."""
+        try:
+            return _run(*self._arguments(), *options)
+        except Error as error:
+            raise Error(str(error).replace(f"{self._source}:", "line ")) from None
+
     def _describe(self, types: tuple[str, ...]) -> Any:
         """Its arguments and parameters for `--type` options."""
-        if types not in self._descriptions:
-            path = Path(self._folder.name) / f"description{len(self._descriptions)}.json"
-            try:
-                _run(*self._arguments(), *types, f"--description={path}")
-            except Error as error:
-                raise Error(str(error).replace(f"{self._source}:", "line ")) from None
-            self._descriptions[types] = json.loads(path.read_text(encoding="utf-8"))
-        return self._descriptions[types]
+        with self._lock:
+            if types not in self._descriptions:
+                path = Path(self._folder.name) / f"{next(self._numbers)}.json"
+                self._run(*types, f"--description={path}")
+                self._descriptions[types] = json.loads(path.read_text(encoding="utf-8"))
+            return self._descriptions[types]
 
     def _check(self, arguments: tuple[Any, ...]) -> tuple[tuple[str, ...], Any]:
         """The types that `arguments` are of, and the description that fits."""
@@ -176,9 +189,12 @@ class Kernel:
             where = f"argument {each['name']} of {self.name}"
             if not isinstance(argument, np.ndarray):
                 raise InvalidArgumentError(f"{where} must be an array of numpy")
-            if _TYPES.get(argument.dtype.name) != each["type"]:
+            if (
+                _TYPES.get(argument.dtype.name) != each["type"]
+                or not argument.dtype.isnative
+            ):
                 raise InvalidArgumentError(
-                    f"{where} is of {argument.dtype.name}, and must be of {each['type']}"
+                    f"{where} is of {argument.dtype}, and must be of {each['type']}"
                 )
             if argument.ndim != len(each["sizes"]):
                 raise InvalidArgumentError(
@@ -226,12 +242,20 @@ class Kernel:
 
     def _compile(self, types: tuple[str, ...], known: Mapping[str, int]) -> _Code:
         key = (types, tuple(sorted(known.items())))
-        if key not in self._codes:
-            path = Path(self._folder.name) / f"code{len(self._codes)}.so"
-            options = [f"--parameter={name}={value}" for name, value in key[1]]
-            _run(*self._arguments(), *types, *options, f"--output={path}")
-            self._codes[key] = _Code(path, self.name)
-        return self._codes[key]
+        with self._lock:
+            if key not in self._codes:
+                path = Path(self._folder.name) / f"{next(self._numbers)}.so"
+                options = [f"--parameter={name}={value}" for name, value in key[1]]
+                self._run(*types, *options, f"--output={path}")
+                self._codes[key] = _Code(path, self.name)
+            return self._codes[key]
+
+    def _untuned(self, description: Any) -> dict[str, int]:
+        return {
+            each["name"]: each["untuned"]
+            for each in description["parameters"]
+            if "untuned" in each
+        }
 
     def __call__(self, *arguments: Any, **parameters: int) -> None:
         """Computes. Arrays are contiguous, of the types and sizes that the kernel
@@ -239,11 +263,7 @@ class Kernel:
         InvalidArgumentError, and nothing is computed."""
         types, description = self._check(arguments)
         known = self._known(description, parameters)
-        untuned = {
-            each["name"]: each["untuned"]
-            for each in description["parameters"]
-            if "untuned" in each
-        }
+        untuned = self._untuned(description)
         self._sizes(description["arguments"], arguments, {**untuned, **known})
         code = self._compile(types, known)
         kept: list[Any] = []
@@ -272,7 +292,10 @@ class Kernel:
             )
         try:
             value = kind(argument)
-            fits = isinstance(value.value, float) or value.value == argument
+            fits = value.value == argument or (
+                isinstance(value.value, float)
+                and (not math.isinf(value.value) or math.isinf(argument))
+            )
         except (TypeError, OverflowError):
             fits = False
         if not fits:
@@ -287,11 +310,7 @@ class Kernel:
         access to memory checked, and wherever Python's debugger stops."""
         types, description = self._check(arguments)
         known = self._known(description, parameters)
-        untuned = {
-            each["name"]: each["untuned"]
-            for each in description["parameters"]
-            if "untuned" in each
-        }
+        untuned = self._untuned(description)
         sizes = self._sizes(description["arguments"], arguments, {**untuned, **known})
         for each in description["parameters"]:
             if each["name"] not in sizes:
@@ -322,11 +341,7 @@ class Kernel:
             for name, value in self._known(description, parameters).items()
             if name in parameters
         }
-        untuned = {
-            each["name"]: each["untuned"]
-            for each in description["parameters"]
-            if "untuned" in each
-        }
+        untuned = self._untuned(description)
         sizes = self._sizes(description["arguments"], arguments, {**untuned, **known})
         dimensions = {
             size
@@ -338,13 +353,13 @@ class Kernel:
         options += [
             f"--size={name}={sizes[name]}" for name in sorted(dimensions - set(known))
         ]
-        message = _run(
-            *self._arguments(), *types, *options, "--tune", f"--seconds={seconds}"
-        )
+        message = self._run(*types, *options, "--tune", f"--seconds={seconds}")
         # "NAME: LANES=16 ROWS=4, 12.3 us a call, ..."
-        best = message.split(": ", 1)[1].split(",", 1)[0].split()
-        self._tuned.update((name, int(value)) for name, value in (x.split("=") for x in best))
-        return {name: self._tuned[name] for name, _ in (x.split("=") for x in best)}
+        choices = message.split(":", 1)[1].split(",", 1)[0].split()
+        best = {name: int(value) for name, value in (each.split("=") for each in choices)}
+        with self._lock:
+            self._tuned.update(best)
+        return best
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:

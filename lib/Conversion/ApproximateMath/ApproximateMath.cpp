@@ -82,12 +82,63 @@ struct ExpandErf : public OpRewritePattern<math::ErfOp> {
   }
 };
 
+/// exp2(x) as exp of what is left of x beside the nearest integer, times two to
+/// that: two factors, as one alone has no exponent for the smallest results.
+struct ExpandExp2 : public OpRewritePattern<math::Exp2Op> {
+  explicit ExpandExp2(MLIRContext *context)
+      : OpRewritePattern(context, /*benefit=*/2) {}
+
+  LogicalResult matchAndRewrite(math::Exp2Op op,
+                                PatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!isa<FloatType, VectorType>(type) ||
+        !getElementTypeOrSelf(type).isF32())
+      return rewriter.notifyMatchFailure(op, "not of f32 or vectors of it");
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Type bits = b.getI32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      bits = vector.clone(bits);
+    auto constant = [&](Type of, TypedAttr number) -> Value {
+      if (auto vector = dyn_cast<VectorType>(of))
+        number = DenseElementsAttr::get(vector, Attribute(number));
+      return arith::ConstantOp::create(b, number);
+    };
+    auto number = [&](float value) {
+      return constant(type, b.getF32FloatAttr(value));
+    };
+    auto integer = [&](int32_t value) {
+      return constant(bits, b.getI32IntegerAttr(value));
+    };
+    // Beyond, the result is zero or infinite.
+    constexpr float largest = 160;
+    Value x = op.getOperand();
+    Value nearest = math::RoundEvenOp::create(
+        b, arith::MinNumFOp::create(
+               b, arith::MaxNumFOp::create(b, x, number(-largest)),
+               number(largest)));
+    Value rest = arith::SubFOp::create(b, x, nearest);
+    Value result = math::ExpOp::create(
+        b, arith::MulFOp::create(b, rest, number(0.693147180559945309F)));
+    Value exponent = arith::FPToSIOp::create(b, bits, nearest);
+    Value half = arith::ShRSIOp::create(b, exponent, integer(1));
+    for (Value each :
+         {half, arith::SubIOp::create(b, exponent, half).getResult()}) {
+      Value biased = arith::AddIOp::create(b, each, integer(127));
+      Value factor = arith::BitcastOp::create(
+          b, type, arith::ShLIOp::create(b, biased, integer(23)));
+      result = arith::MulFOp::create(b, result, factor);
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 struct ApproximateMath
     : public sandwich::impl::ApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns);
-    patterns.add<ExpandErf>(&getContext());
+    patterns.add<ExpandErf, ExpandExp2>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

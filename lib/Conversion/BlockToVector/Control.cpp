@@ -8,16 +8,28 @@
 
 #include "KernelLowering.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::block;
 
 /// Code of more turns than this is longer than caches of instructions.
-static constexpr int64_t mostUnrolledTurns = 4096;
+static constexpr uint64_t mostUnrolledTurns = 4096;
 
 //===----------------------------------------------------------------------===//
 // What is carried
 //===----------------------------------------------------------------------===//
+
+/// Loops carry numbers and blocks, and branches give no others: what memory or
+/// range is meant is known where it is used.
+static LogicalResult verifyCarried(Operation *op, TypeRange types) {
+  for (Type type : types)
+    if (!isBlock(type) && !isNumber(type))
+      return op->emitError("carries ") << type << ", which is neither a number "
+                                       << "nor a block";
+  return success();
+}
 
 void KernelLowering::flatten(const Lowered &value,
                              SmallVectorImpl<Value> &flat) {
@@ -52,19 +64,14 @@ Lowered KernelLowering::restore(const Lowered &before, ValueRange &flat) {
 
 LogicalResult KernelLowering::lowerTurn(scf::ForOp loop,
                                         function_ref<void()> setVariable,
-                                        SmallVectorImpl<Lowered> &carried) {
+                                        SmallVectorImpl<Lowered> &carried,
+                                        RangeOp given) {
   setVariable();
   for (auto [argument, value] :
        llvm::zip_equal(loop.getRegionIterArgs(), carried))
     set(argument, value);
-  // The range of a loop over blocks is set by who makes the turn.
   for (Operation &op : loop.getBody()->without_terminator())
-    if (auto range = dyn_cast<RangeOp>(op);
-        range && lowered.contains(range.getResult()) &&
-        range.getStart() == loop.getInductionVar() &&
-        &op == &loop.getBody()->front())
-      continue;
-    else if (failed(lower(&op)))
+    if (&op != given.getOperation() && failed(lower(&op)))
       return failure();
   for (auto [value, yielded] :
        llvm::zip_equal(carried, loop.getYieldedValues()))
@@ -75,7 +82,8 @@ LogicalResult KernelLowering::lowerTurn(scf::ForOp loop,
 LogicalResult KernelLowering::lowerTurns(scf::ForOp loop, Value lower,
                                          Value upper, Value step,
                                          function_ref<void(Value)> setVariable,
-                                         SmallVectorImpl<Lowered> &carried) {
+                                         SmallVectorImpl<Lowered> &carried,
+                                         RangeOp given) {
   SmallVector<Value> flat;
   for (const Lowered &each : carried)
     flatten(each, flat);
@@ -87,7 +95,7 @@ LogicalResult KernelLowering::lowerTurns(scf::ForOp loop, Value lower,
   for (const Lowered &each : carried)
     inside.push_back(restore(each, arguments));
   if (failed(lowerTurn(
-          loop, [&] { setVariable(made.getInductionVar()); }, inside)))
+          loop, [&] { setVariable(made.getInductionVar()); }, inside, given)))
     return failure();
   SmallVector<Value> next;
   for (const Lowered &each : inside)
@@ -107,17 +115,21 @@ LogicalResult KernelLowering::unroll(scf::ForOp loop) {
   if (!lower || !upper || !step)
     return loop.emitError("is to be unrolled, and how many turns it has is not "
                           "known when code is made");
-  if (*upper > *lower &&
-      (uint64_t(*upper) - uint64_t(*lower)) / *step > mostUnrolledTurns)
+  const uint64_t span =
+      *upper > *lower ? static_cast<uint64_t>(*upper) - *lower : 0;
+  const uint64_t turns = llvm::divideCeil(span, static_cast<uint64_t>(*step));
+  if (turns > mostUnrolledTurns)
     return loop.emitError("is to be unrolled, and has more than ")
            << mostUnrolledTurns << " turns";
   SmallVector<Lowered> carried = llvm::map_to_vector(
       loop.getInits(), [&](Value value) { return lookup(value); });
-  for (int64_t index = *lower; index < *upper; index += *step)
+  for (uint64_t turn = 0; turn < turns; ++turn) {
+    const auto index = static_cast<int64_t>(*lower + turn * *step);
     if (failed(lowerTurn(
             loop, [&] { set(loop.getInductionVar(), b.index(index)); },
             carried)))
       return failure();
+  }
   for (auto [result, value] : llvm::zip_equal(loop.getResults(), carried))
     set(result, value);
   return success();
@@ -154,12 +166,12 @@ LogicalResult KernelLowering::lowerBlocks(scf::ForOp loop, RangeOp range) {
     end = lower;
   } else if (failed(lowerTurns(
                  loop, lower, end, step,
-                 [&](Value index) { setRange(index, {}); }, carried))) {
+                 [&](Value index) { setRange(index, {}); }, carried, range))) {
     return failure();
   }
   const auto turnOfRest = [&](SmallVectorImpl<Lowered> &values) {
     Value count = b.createOrFold<arith::SubIOp>(upper, end);
-    return lowerTurn(loop, [&] { setRange(end, count); }, values);
+    return lowerTurn(loop, [&] { setRange(end, count); }, values, range);
   };
   if (known) {
     if (*known > 0 && *known % *size != 0 && failed(turnOfRest(carried)))
@@ -191,13 +203,21 @@ LogicalResult KernelLowering::lowerBlocks(scf::ForOp loop, RangeOp range) {
     for (Lowered &each : carried)
       each = restore(each, results);
   }
-  lowered.erase(range.getResult());
   for (auto [result, value] : llvm::zip_equal(loop.getResults(), carried))
     set(result, value);
   return success();
 }
 
 LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
+  if (!loop.getInductionVar().getType().isIndex() || loop.getUnsignedCmp())
+    return loop.emitError("counts in another type than index, or without a "
+                          "sign");
+  if (std::optional<int64_t> step = constantOf(numberOf(loop.getStep()));
+      !step || *step < 1)
+    return loop.emitError("has a step that is not known when code is made, or "
+                          "not 1 or more");
+  if (failed(verifyCarried(loop, loop.getResultTypes())))
+    return failure();
   if (loop->hasAttr(BlockDialect::unrollName))
     return unroll(loop);
   // One whose first operation is the range of its turn, from the index to the
@@ -228,6 +248,8 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
+  if (failed(verifyCarried(branch, branch.getResultTypes())))
+    return failure();
   Value condition = numberOf(branch.getCondition());
   // What a parameter decides is decided here.
   if (std::optional<int64_t> known = constantOf(condition)) {

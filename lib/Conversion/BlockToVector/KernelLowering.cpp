@@ -280,42 +280,92 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// The quotient, rounded down, which is no instruction of CPUs.
-static Value divideDown(LoopBuilder &builder, Value lhs, Value rhs) {
-  std::optional<int64_t> left = constantOf(lhs), right = constantOf(rhs);
-  if (right && *right == 1)
-    return lhs;
-  if (left && right && *right > 0 && lhs.getType().isIndex())
-    return builder.index(llvm::divideFloorSigned(*left, *right));
+/// `number` in all lanes of `type`, which is one of integers.
+static Value constantLike(LoopBuilder &builder, Type type, int64_t number) {
+  TypedAttr attribute =
+      builder.getIntegerAttr(getElementTypeOrSelf(type), number);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attribute = DenseElementsAttr::get(vector, attribute);
+  return arith::ConstantOp::create(builder, attribute);
+}
+
+/// Where `lhs` and `rhs` are equal, which are integers.
+static Value areEqual(LoopBuilder &builder, Value lhs, Value rhs) {
+  return arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lhs, rhs);
+}
+
+/// An operation that divides integers, `op`, made safe: CPUs trap where the
+/// divisor is zero, as it is in lanes that are not there, and where the
+/// quotient has too many bits. The first gives anything, the second what is
+/// left of the bits.
+static Value divide(LoopBuilder &builder, Operation *op, Value lhs, Value rhs) {
+  const bool isSigned =
+      isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp>(op);
+  const bool isRemainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
+  const Type type = lhs.getType();
+  std::optional<int64_t> known = constantOf(rhs);
+  if (std::optional<int64_t> left = constantOf(lhs);
+      left && known && *known > 0 && *left >= 0 && type.isIndex())
+    return builder.index(isRemainder ? *left % *known : *left / *known);
+  const auto make = [&](Value divisor) -> Value {
+    if (isRemainder)
+      return isSigned
+                 ? arith::RemSIOp::create(builder, lhs, divisor).getResult()
+                 : arith::RemUIOp::create(builder, lhs, divisor).getResult();
+    return isSigned ? arith::DivSIOp::create(builder, lhs, divisor).getResult()
+                    : arith::DivUIOp::create(builder, lhs, divisor).getResult();
+  };
+  Value safe = rhs, isMinusOne;
+  if (!known || *known == 0 || *known == -1) {
+    Value one = constantLike(builder, type, 1);
+    Value isUnsafe = areEqual(builder, rhs, constantLike(builder, type, 0));
+    if (isSigned) {
+      isMinusOne = areEqual(builder, rhs, constantLike(builder, type, -1));
+      isUnsafe = arith::OrIOp::create(builder, isUnsafe, isMinusOne);
+    }
+    safe = arith::SelectOp::create(builder, isUnsafe, one, rhs);
+  }
+  // A remainder by 1, and by -1, is 0.
+  Value result = make(safe);
+  if (isRemainder)
+    return result;
+  Value zero = constantLike(builder, type, 0);
+  if (isMinusOne)
+    result = arith::SelectOp::create(
+        builder, isMinusOne, arith::SubIOp::create(builder, zero, lhs), result);
+  if (!isa<arith::FloorDivSIOp>(op))
+    return result;
+  // Rounded down where something is left and one of both is negative.
   using arith::CmpIPredicate;
-  Value zero =
-      arith::ConstantOp::create(builder, builder.getZeroAttr(lhs.getType()));
-  Value quotient = arith::DivSIOp::create(builder, lhs, rhs);
-  Value whole = arith::MulIOp::create(builder, quotient, rhs);
+  Value whole = arith::MulIOp::create(builder, result, rhs);
   Value hasRest = arith::CmpIOp::create(builder, CmpIPredicate::ne, whole, lhs);
   Value isNegative = arith::CmpIOp::create(
       builder, CmpIPredicate::ne,
       arith::CmpIOp::create(builder, CmpIPredicate::slt, lhs, zero),
       arith::CmpIOp::create(builder, CmpIPredicate::slt, rhs, zero));
   Value isAbove = arith::AndIOp::create(builder, hasRest, isNegative);
-  Value one;
-  if (auto vector = dyn_cast<VectorType>(lhs.getType()))
-    one = arith::ConstantOp::create(
-        builder, DenseElementsAttr::get(
-                     vector, builder.getOneAttr(vector.getElementType())));
-  else
-    one = arith::ConstantOp::create(builder, builder.getOneAttr(lhs.getType()));
-  Value below = arith::SubIOp::create(builder, quotient, one);
-  return arith::SelectOp::create(builder, isAbove, below, quotient);
+  Value below =
+      arith::SubIOp::create(builder, result, constantLike(builder, type, 1));
+  return arith::SelectOp::create(builder, isAbove, below, result);
 }
 
 LogicalResult KernelLowering::lowerElementwise(Operation *op) {
+  // One of another shape than its operands is none.
+  const auto hasOtherSizes = [&](Type each) {
+    if (!isBlock(each) && !isNumber(each))
+      return true;
+    return isBlock(each) &&
+           (!isBlock(op->getResult(0).getType()) ||
+            sizesOf(each) != sizesOf(op->getResult(0).getType()));
+  };
   if (op->getNumResults() != 1 || op->getNumRegions() != 0 ||
-      !isMemoryEffectFree(op))
+      !op->hasTrait<OpTrait::Elementwise>() || !isMemoryEffectFree(op) ||
+      llvm::any_of(op->getOperandTypes(), hasOtherSizes))
     return op->emitError("is nothing that a kernel may have");
   const auto create = [&](ArrayRef<Value> operands, Type type) -> Value {
-    if (isa<arith::FloorDivSIOp>(op))
-      return divideDown(b, operands[0], operands[1]);
+    if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+            arith::FloorDivSIOp>(op))
+      return divide(b, op, operands[0], operands[1]);
     IRMapping mapping;
     mapping.map(op->getOperands(), operands);
     Operation *made = b.clone(*op, mapping);
@@ -329,8 +379,6 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   };
   Type type = op->getResult(0).getType();
   if (!isBlock(type)) {
-    if (llvm::any_of(op->getOperandTypes(), isBlock))
-      return op->emitError("makes a number of a block");
     SmallVector<Value> operands = llvm::map_to_vector(
         op->getOperands(), [&](Value each) { return numberOf(each); });
     set(op->getResult(0), create(operands, type));
@@ -356,13 +404,49 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   return success();
 }
 
+LogicalResult KernelLowering::verifyOperation(Operation *op) {
+  const auto isKnown = [&](Value value) {
+    auto found = lowered.find(value);
+    if (found == lowered.end())
+      return false;
+    if (isBlock(value.getType()))
+      return std::holds_alternative<LoweredBlock>(found->second);
+    if (isa<RangeType>(value.getType()))
+      return std::holds_alternative<LoweredRange>(found->second);
+    return std::holds_alternative<Value>(found->second);
+  };
+  if (!llvm::all_of(op->getOperands(), isKnown))
+    return op->emitError("takes what a kernel must not have");
+  for (Type type : op->getResultTypes())
+    if (!isNumber(type) && !isBlock(type) && !isa<RangeType>(type) &&
+        !isa<ScratchOp>(op))
+      return op->emitError("is nothing that a kernel may have");
+  // What is made of a row takes an instruction or more.
+  constexpr int64_t mostRowsMade = int64_t(1) << 17;
+  ++rowsMade;
+  for (Type type : op->getResultTypes())
+    if (isBlock(type)) {
+      FailureOr<SmallVector<int64_t>> sizes = blockSizes(op, sizesOf(type));
+      if (failed(sizes))
+        return failure();
+      rowsMade += LoweredBlock(*sizes, getElementTypeOrSelf(type)).rowCount();
+    }
+  if (rowsMade > mostRowsMade)
+    return op->emitError("is too much: the kernel takes more than ")
+           << mostRowsMade << " operations with these parameters";
+  return success();
+}
+
 LogicalResult KernelLowering::lower(Operation *op) {
+  if (failed(verifyOperation(op)))
+    return failure();
   b.setLoc(op->getLoc());
   if (auto size = dyn_cast<SizeOp>(op)) {
     set(size.getResult(), sizeValue(size.getSize()));
     return success();
   }
-  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op);
+      constant && !isBlock(constant.getType())) {
     set(constant.getResult(), b.clone(*op)->getResult(0));
     return success();
   }
@@ -428,6 +512,8 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
 
 FailureOr<func::FuncOp> KernelLowering::run(StringRef name,
                                             ArrayRef<Type> argumentTypes) {
+  if (kernel.getNumResults() != 0)
+    return kernel.emitError("gives results, which kernels do not");
   if (failed(bindParameters(kernel, bindings)))
     return failure();
   SmallVector<Type> types(argumentTypes);

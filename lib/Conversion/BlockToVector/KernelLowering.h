@@ -61,6 +61,8 @@ private:
     lowered.insert_or_assign(value, std::move(result));
   }
 
+  /// Checks that operands are what their types say, and counts what is made.
+  llvm::LogicalResult verifyOperation(mlir::Operation *op);
   llvm::LogicalResult lowerBlock(mlir::Block &block);
   llvm::LogicalResult lower(mlir::Operation *op);
   llvm::LogicalResult lowerRange(RangeOp op);
@@ -107,22 +109,29 @@ private:
   llvm::LogicalResult lowerBlocks(mlir::scf::ForOp loop, RangeOp range);
   llvm::LogicalResult unroll(mlir::scf::ForOp loop);
   llvm::LogicalResult lowerIf(mlir::scf::IfOp branch);
-  /// The turn of `loop` at `index`, with what is carried as it is; what it
-  /// yields is what is carried then.
+  /// A turn of `loop`, with what is carried as it is; what it yields is what is
+  /// carried then. The range `given` is that of the turn, and known.
   llvm::LogicalResult lowerTurn(mlir::scf::ForOp loop,
                                 llvm::function_ref<void()> setVariable,
-                                llvm::SmallVectorImpl<Lowered> &carried);
+                                llvm::SmallVectorImpl<Lowered> &carried,
+                                RangeOp given = {});
   /// A loop from `lower` to `upper` of such turns.
   llvm::LogicalResult
   lowerTurns(mlir::scf::ForOp loop, mlir::Value lower, mlir::Value upper,
              mlir::Value step,
              llvm::function_ref<void(mlir::Value index)> setVariable,
-             llvm::SmallVectorImpl<Lowered> &carried);
+             llvm::SmallVectorImpl<Lowered> &carried, RangeOp given = {});
 
   mlir::func::FuncOp kernel, function;
   Bindings bindings;
   LoopBuilder b;
   llvm::DenseMap<mlir::Value, Lowered> lowered;
+  /// Of operations that have been lowered before: what memory of their own
+  /// holds at first is unknown every time.
+  llvm::DenseMap<mlir::Operation *, mlir::Value> scratch;
+  int64_t scratchBytes = 0;
+  /// Rows of all operations so far.
+  int64_t rowsMade = 0;
 };
 
 /// The number that `value` is known to be.

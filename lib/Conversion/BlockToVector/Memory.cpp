@@ -17,6 +17,10 @@ static constexpr int64_t mostScratchBytes = int64_t(1) << 20;
 
 LogicalResult KernelLowering::lowerScratch(ScratchOp op) {
   Type element = cast<MemRefType>(op.getMemory().getType()).getElementType();
+  if (Value known = scratch.lookup(op)) {
+    set(op.getMemory(), known);
+    return success();
+  }
   SmallVector<int64_t> shape;
   int64_t bytes = (element.getIntOrFloatBitWidth() + 7) / 8;
   for (SizeAttr size : op.getSizes().getSizes()) {
@@ -24,10 +28,15 @@ LogicalResult KernelLowering::lowerScratch(ScratchOp op) {
     if (failed(known))
       return failure();
     shape.push_back(*known);
-    if (llvm::MulOverflow(bytes, *known, bytes) || bytes > mostScratchBytes)
-      return op.emitError("takes more than ") << mostScratchBytes << " bytes";
+    if (llvm::MulOverflow(bytes, *known, bytes) ||
+        bytes > mostScratchBytes - scratchBytes)
+      return op.emitError("takes, with what is before it, more than ")
+             << mostScratchBytes << " bytes";
   }
-  set(op.getMemory(), b.scratch(function, shape, element));
+  scratchBytes += llvm::alignTo(bytes, 64);
+  Value memory = b.scratch(function, shape, element);
+  scratch[op] = memory;
+  set(op.getMemory(), memory);
   return success();
 }
 

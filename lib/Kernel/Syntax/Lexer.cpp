@@ -159,6 +159,8 @@ bool Lexer::lexNumber() {
     result = std::from_chars(begin + 2, last, token.integer, 16);
   else
     result = std::from_chars(begin, last, token.integer);
+  if (!isFloat && !isHexadecimal && digits.size() > 1 && digits[0] == '0')
+    return fail(where, "a number must not begin with 0");
   if (result.ec == std::errc::result_out_of_range)
     return fail(where, std::string(digits) + " is too large or too small");
   if (result.ec != std::errc() || result.ptr != last)

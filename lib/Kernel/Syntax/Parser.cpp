@@ -514,13 +514,19 @@ bool Parser::parseKernel(Kernel &kernel) {
       if (!argument.untuned)
         return false;
     }
+    if (!argument.untuned && !kernel.arguments.empty() &&
+        kernel.arguments.back().untuned) {
+      fail(argument.place, "one without a value must not stand behind one that "
+                           "has one");
+      return false;
+    }
     kernel.arguments.push_back(std::move(argument));
     if (!accept(","))
       break;
   }
   if (!expect(")"))
     return false;
-  if (tokens[at].text == ":" && tokens[at + 1].kind == Token::Kind::EndOfLine &&
+  if (is(":") && tokens[at + 1].kind == Token::Kind::EndOfLine &&
       tokens[at + 2].kind == Token::Kind::Indent &&
       tokens[at + 3].kind == Token::Kind::String) {
     kernel.documentation = tokens[at + 3].text;

@@ -76,22 +76,22 @@ ArrayRef<ElementwiseWord> kernel::elementwiseWords() {
       {"maximum", "arith.maxsi", Integer, 2},
       {"minimum", "arith.minimumf", Float, 2},
       {"minimum", "arith.minsi", Integer, 2},
-      {"fma", "math.fma", Float, 3},
-      {"exp", "math.exp", Float, 1},
-      {"exp2", "math.exp2", Float, 1},
-      {"log", "math.log", Float, 1},
-      {"log2", "math.log2", Float, 1},
-      {"sqrt", "math.sqrt", Float, 1},
-      {"rsqrt", "math.rsqrt", Float, 1},
-      {"tanh", "math.tanh", Float, 1},
-      {"erf", "math.erf", Float, 1},
-      {"sin", "math.sin", Float, 1},
-      {"cos", "math.cos", Float, 1},
+      {"fma", "math.fma", Float, 3, -1, 0, FloatTypes::SingleOrDouble},
+      {"exp", "math.exp", Float, 1, -1, 0, FloatTypes::Single},
+      {"exp2", "math.exp2", Float, 1, -1, 0, FloatTypes::Single},
+      {"log", "math.log", Float, 1, -1, 0, FloatTypes::Single},
+      {"log2", "math.log2", Float, 1, -1, 0, FloatTypes::Single},
+      {"sqrt", "math.sqrt", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
+      {"rsqrt", "math.rsqrt", Float, 1, -1, 0, FloatTypes::Single},
+      {"tanh", "math.tanh", Float, 1, -1, 0, FloatTypes::Single},
+      {"erf", "math.erf", Float, 1, -1, 0, FloatTypes::Single},
+      {"sin", "math.sin", Float, 1, -1, 0, FloatTypes::Single},
+      {"cos", "math.cos", Float, 1, -1, 0, FloatTypes::Single},
       {"abs", "math.absf", Float, 1},
       {"abs", "math.absi", Integer, 1},
-      {"floor", "math.floor", Float, 1},
-      {"ceil", "math.ceil", Float, 1},
-      {"round", "math.roundeven", Float, 1},
+      {"floor", "math.floor", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
+      {"ceil", "math.ceil", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
+      {"round", "math.roundeven", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
   };
   return words;
 }
@@ -104,10 +104,18 @@ const ElementwiseWord *kernel::findWord(StringRef word, NumberKind kind,
   return nullptr;
 }
 
-bool kernel::isElementwiseWord(StringRef word, unsigned operands) {
-  return llvm::any_of(elementwiseWords(), [&](const ElementwiseWord &each) {
-    return each.word == word && each.operands == operands;
-  });
+bool ElementwiseWord::isFor(Type element) const {
+  if (kindOf(element) != kind)
+    return false;
+  switch (types) {
+  case FloatTypes::All:
+    return true;
+  case FloatTypes::Single:
+    return element.isF32();
+  case FloatTypes::SingleOrDouble:
+    return element.isF32() || element.isF64();
+  }
+  llvm_unreachable("all are handled");
 }
 
 const ElementwiseWord *kernel::findWord(Operation *op) {

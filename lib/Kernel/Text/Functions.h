@@ -24,6 +24,10 @@ namespace sandwich::kernel {
 enum class NumberKind { Float, Integer, Truth };
 NumberKind kindOf(mlir::Type element);
 
+/// Which floats there is code for: that of functions is made of polynomials in
+/// f32, and calls no library.
+enum class FloatTypes { All, Single, SingleOrDouble };
+
 /// A function or an operator that is one operation, from the elements of one
 /// or more blocks to another's.
 struct ElementwiseWord {
@@ -35,6 +39,10 @@ struct ElementwiseWord {
   int predicate = -1;
   /// How an operator binds, from the weakest on; 0 of functions.
   unsigned precedence = 0;
+  /// Of floats, the types that there is code for.
+  FloatTypes types = FloatTypes::All;
+
+  bool isFor(mlir::Type element) const;
 };
 
 /// How unary operators and what stands behind a value bind.
@@ -48,8 +56,6 @@ llvm::ArrayRef<ElementwiseWord> elementwiseWords();
 /// The one that `word` is for such numbers; null if there is none.
 const ElementwiseWord *findWord(llvm::StringRef word, NumberKind kind,
                                 unsigned operands);
-/// Whether `word` is one, for numbers of some kind.
-bool isElementwiseWord(llvm::StringRef word, unsigned operands);
 /// The one that `op` is; null if there is none.
 const ElementwiseWord *findWord(mlir::Operation *op);
 

@@ -136,7 +136,9 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
         operand ? readElementType(*call.operands[1]) : std::nullopt;
     if (!element)
       return std::nullopt;
-    Type from = operand->value ? getElementTypeOrSelf(operand->value) : Type();
+    Type from;
+    if (operand->value && !isa<MemRefType>(operand->value.getType()))
+      from = getElementTypeOrSelf(operand->value);
     if (!from || !from.isIntOrFloat() || !element->isIntOrFloat() ||
         from.getIntOrFloatBitWidth() != element->getIntOrFloatBitWidth())
       return refuse(call.place, "'bitcast' is for numbers of as many bits");
@@ -182,8 +184,11 @@ MaybeOperand KernelReader::readElementwise(const Expression &call) {
     return std::nullopt;
   Type type = getElementTypeOrSelf((*values)[0]);
   const ElementwiseWord *found = findWord(call.text, kindOf(type), count);
-  if (!found)
-    return refuse(call.place, "'" + call.text + "' is not for " + nameOf(type));
+  if (!found || !found->isFor(type))
+    return refuse(
+        call.place,
+        "'" + call.text + "' is not for " + nameOf(type) +
+            (isa<FloatType>(type) ? ": convert it, as in f32(x)" : ""));
   Operation *op = builder.create(location(call.place),
                                  builder.getStringAttr(found->operation),
                                  *values, (*values)[0].getType());
@@ -224,7 +229,11 @@ MaybeOperand KernelReader::readConversion(const Expression &call, Type type) {
   const auto widthOf = [](Type each) {
     return each.isIndex() ? 64 : each.getIntOrFloatBitWidth();
   };
+  if (type.isInteger(1))
+    return refuse(call.place, "truth comes from a comparison, as x != 0");
   if (isFromFloat && isToFloat) {
+    if (from.isF64() && widthOf(type) == 16)
+      return refuse(call.place, "convert to f32 first");
     if (widthOf(from) == widthOf(type)) {
       // Between bf16 and f16 there is no other way.
       value = arith::ExtFOp::create(
@@ -250,8 +259,6 @@ MaybeOperand KernelReader::readConversion(const Expression &call, Type type) {
     }
     return convert(isUnsigned ? "arith.uitofp" : "arith.sitofp");
   }
-  if (type.isInteger(1))
-    return refuse(call.place, "truth comes from a comparison, as x != 0");
   if (from.isIndex() || type.isIndex())
     return convert(isUnsigned ? "arith.index_castui" : "arith.index_cast");
   return convert(widthOf(from) > widthOf(type) ? "arith.trunci"

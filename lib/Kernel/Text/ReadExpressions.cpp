@@ -68,6 +68,8 @@ MaybeOperand KernelReader::readUnary(const Expression &expression) {
   if (!operand)
     return std::nullopt;
   const Place place = expression.place;
+  if (operand->value && isa<MemRefType>(operand->value.getType()))
+    return refuse(place, "memory is read by its elements, as in x[i]");
   if (expression.text == "-") {
     if (!operand->value) {
       if (operand->literal == NumberKind::Truth)
@@ -88,8 +90,11 @@ MaybeOperand KernelReader::readUnary(const Expression &expression) {
   const bool isTruth = operand->value
                            ? getElementTypeOrSelf(operand->value).isInteger(1)
                            : operand->literal == NumberKind::Truth;
-  if (expression.text == "not" && !isTruth)
-    return refuse(place, "'not' is for what is true or false");
+  if (expression.text == "not" &&
+      (!isTruth ||
+       (operand->value && block::isBlock(operand->value.getType()))))
+    return refuse(place, "'not' is for what is true or false; '~' is for "
+                         "blocks of it");
   if (!operand->value && isTruth)
     return Operand::ofTruth(operand->integer == 0);
   return combine(place, "^", *operand,
@@ -173,7 +178,28 @@ MaybeOperand KernelReader::fold(Place place, StringRef word, Operand lhs,
   return Operand::ofInteger(result);
 }
 
+/// Whether something in `expression` is read from memory.
+static bool readsMemory(const Expression &expression) {
+  const bool isAccess =
+      expression.kind == Expression::Kind::Subscript &&
+      !llvm::all_of(llvm::drop_begin(expression.operands),
+                    [](const auto &each) {
+                      return each->kind == Expression::Kind::None ||
+                             each->kind == Expression::Kind::All;
+                    });
+  return isAccess || llvm::any_of(expression.operands, [](const auto &each) {
+           return readsMemory(*each);
+         });
+}
+
 MaybeOperand KernelReader::readBinary(const Expression &expression) {
+  // Python would not look at what the first operand makes needless.
+  if ((expression.text == "and" || expression.text == "or") &&
+      readsMemory(*expression.operands[1]))
+    return refuse(expression.operands[1]->place,
+                  "what stands behind '" + expression.text +
+                      "' is computed in any case, and must not read memory: "
+                      "read it before, or within 'if'");
   MaybeOperand lhs = read(*expression.operands[0]);
   MaybeOperand rhs = lhs ? read(*expression.operands[1]) : std::nullopt;
   if (!rhs)

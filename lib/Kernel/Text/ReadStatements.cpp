@@ -158,6 +158,12 @@ LogicalResult KernelReader::readFor(const Statement &statement) {
   if (!checkCall(range, isBlocks ? 2 : 1, 3) ||
       !checkName(statement.place, statement.text))
     return failure();
+  if (variables.contains(statement.text)) {
+    error(statement.place) << "'" << statement.text
+                           << "' is set before the loop, and must not be what "
+                              "it counts";
+    return failure();
+  }
   const size_t count = range.operands.size();
   const bool hasStep = isBlocks || count == 3;
   const bool hasFirst = count - (hasStep ? 1 : 0) == 2;
@@ -290,8 +296,15 @@ LogicalResult KernelReader::readIf(const Statement &statement) {
       outOfReach.insert(name);
       continue;
     }
-    if (lhs->second.getType() != rhs->second.getType() ||
-        isa<RangeType>(lhs->second.getType())) {
+    if (isa<RangeType, MemRefType>(lhs->second.getType())) {
+      if (lhs->second == rhs->second)
+        continue;
+      error(statement.place)
+          << "'" << name << "' is " << describe(lhs->second.getType())
+          << ", and must not be set on one side of a branch";
+      return failure();
+    }
+    if (lhs->second.getType() != rhs->second.getType()) {
       error(statement.place)
           << "'" << name << "' is " << describe(lhs->second.getType())
           << " after one side and " << describe(rhs->second.getType())

@@ -77,13 +77,16 @@ Text KernelWriter::textOfConstant(arith::ConstantOp constant, bool hasType) {
   } else if (auto integer = dyn_cast<IntegerAttr>(constant.getValue())) {
     if (type.isInteger(1))
       text.text = integer.getValue().isZero() ? "False" : "True";
+    else if (integer.getValue().getSExtValue() == INT64_MIN)
+      // The largest number that is written is one less than its distance.
+      text = {"-9223372036854775807 - 1", 9};
     else
       text.text = std::to_string(integer.getValue().getSExtValue());
   }
   if (hasType && !type.isInteger(1))
     return {nameOf(type) + "(" + text.text + ")"};
   if (text.text[0] == '-')
-    text.precedence = unaryPrecedence;
+    text.precedence = std::min(text.precedence, unaryPrecedence);
   return text;
 }
 

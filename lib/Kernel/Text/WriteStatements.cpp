@@ -35,7 +35,9 @@ void KernelWriter::collectComment(Operation *op) {
   auto fused = op->getLoc()->findInstanceOf<FusedLocWith<StringAttr>>();
   if (!fused)
     return;
-  comments += (comments.empty() ? "" : "\n") + fused.getMetadata().str();
+  std::string text = fused.getMetadata().str();
+  llvm::erase(text, '\r');
+  comments += (comments.empty() ? "" : "\n") + text;
 }
 
 void KernelWriter::copy(ArrayRef<std::string> names, ValueRange values,
@@ -128,8 +130,9 @@ void KernelWriter::orderNames(Operation *op, ArrayRef<std::string> names,
 LogicalResult KernelWriter::writeFor(scf::ForOp loop) {
   collectComment(loop);
   std::string remark = std::exchange(comments, "");
-  if (!loop.getInductionVar().getType().isIndex())
-    return loop.emitError("kernels count in index alone");
+  if (!loop.getInductionVar().getType().isIndex() || loop.getUnsignedCmp())
+    return loop.emitOpError("counts in another type than index, or without a "
+                            "sign, for which text of kernels has no words");
   SmallVector<std::string> names;
   for (BlockArgument carried : loop.getRegionIterArgs())
     names.push_back(nameFor(carried));
@@ -152,6 +155,8 @@ LogicalResult KernelWriter::writeFor(scf::ForOp loop) {
     heading += ", " + *step;
   comments = std::move(remark);
   std::string name = nameFor(variable);
+  if (auto holder = holders.find(name); holder != holders.end())
+    conflict(variable, Value());
   line("for " + name + " in " + heading + "):");
 
   llvm::StringMap<Value> outside = holders;
@@ -222,7 +227,37 @@ LogicalResult KernelWriter::writeIf(scf::IfOp branch) {
   return success();
 }
 
+/// Whether the language has words for all that `op` says.
+static bool hasWords(Operation *op) {
+  // Constants are numbers, and there is one NaN.
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
+      return !number.getValue().isNaN() ||
+             number.getValue().bitwiseIsEqual(
+                 APFloat::getNaN(number.getValue().getSemantics()));
+    return isa<IntegerAttr>(constant.getValue());
+  }
+  if (auto math = dyn_cast<arith::ArithFastMathInterface>(op);
+      math && math.getFastMathFlagsAttr() &&
+      math.getFastMathFlagsAttr().getValue() != arith::FastMathFlags::none)
+    return false;
+  if (auto integer = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
+      integer && integer.getOverflowAttr() &&
+      integer.getOverflowAttr().getValue() != arith::IntegerOverflowFlags::none)
+    return false;
+  const auto nontemporal = op->getAttrOfType<BoolAttr>("nontemporal");
+  if (op->hasAttr("isExact") || op->hasAttr("nonNeg") ||
+      (nontemporal && nontemporal.getValue()))
+    return false;
+  return llvm::all_of(op->getResultTypes(), [&](Type type) {
+    return block::isNumber(type) || block::isBlock(type) ||
+           (op->getNumRegions() == 0 && isa<RangeType, MemRefType>(type));
+  });
+}
+
 LogicalResult KernelWriter::write(Operation *op) {
+  if (!hasWords(op))
+    return op->emitOpError("is nothing that text of kernels has words for");
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return writeFor(loop);
   if (auto branch = dyn_cast<scf::IfOp>(op))

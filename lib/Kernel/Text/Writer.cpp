@@ -8,6 +8,7 @@
 
 #include "KernelWriter.h"
 
+#include "sandwich/Kernel/Syntax.h"
 #include "sandwich/Kernel/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -167,12 +168,15 @@ std::string KernelWriter::writeHeading() {
   SmallVector<std::string> arguments;
   for (BlockArgument argument : kernel.getArguments()) {
     std::string name = nameFor(argument);
+    if (holders.contains(name))
+      conflict(argument, Value());
     holders[name] = argument;
     SizesAttr sizes = sizesOfArgument(kernel, argument.getArgNumber());
     std::string type = nameOf(getElementTypeOrSelf(argument));
     arguments.push_back(name + ": " + type +
                         (sizes ? "[" + sizesText(sizes.getSizes()) + "]" : ""));
   }
+  bool hasValue = false;
   for (ParameterAttr parameter : parametersOf(kernel).getParameters()) {
     std::string text = parameter.getName().str() + ": ";
     if (!parameter.isTuned()) {
@@ -186,7 +190,9 @@ std::string KernelWriter::writeHeading() {
                                        }),
                        ", ") +
             ")";
-    if (parameter.getUntuned() != parameter.getChoices().front())
+    // Behind one that has a value, as Python wants it.
+    hasValue |= parameter.getUntuned() != parameter.getChoices().front();
+    if (hasValue)
       text += " = " + std::to_string(parameter.getUntuned());
     arguments.push_back(text);
   }
@@ -216,6 +222,18 @@ FailureOr<std::string> KernelWriter::run() {
         "have not");
   if (isReserved(kernel.getSymName()) || !block::isName(kernel.getSymName()))
     return kernel.emitOpError("has a name that is none of a kernel in text");
+  for (ParameterAttr parameter : parametersOf(kernel).getParameters())
+    if (isReserved(parameter.getName()))
+      return kernel.emitOpError("has a parameter ")
+             << parameter.getName() << ", which is a word of text of kernels";
+  StringRef documentation;
+  if (auto text =
+          kernel->getAttrOfType<StringAttr>(BlockDialect::documentationName))
+    documentation = text;
+  if (documentation.contains("\"\"\"") || documentation.contains('\\') ||
+      documentation.ends_with("\""))
+    return kernel.emitOpError("has documentation with quotes or backslashes "
+                              "that text cannot have");
   do {
     again = false;
     out.clear();
@@ -245,6 +263,11 @@ FailureOr<std::string> KernelWriter::run() {
       line("pass");
     out = heading + out;
   } while (again);
+  // What nests too deep, or a name or a text that Python keeps for itself.
+  syntax::SyntaxError wrong;
+  if (!syntax::parse(out, wrong))
+    return kernel.emitOpError("has no text that could be read: ")
+           << wrong.message;
   return out;
 }
 

@@ -207,3 +207,21 @@ func.func @all(%v: tensor<4xf32, #block.sizes<4>>) {
   %w = block.reduce add %v : tensor<4xf32, #block.sizes<4>> -> f64
   return
 }
+
+// -----
+
+// expected-error @below {{(C2) has argument 0 of type '!block.range<4>', which is neither a number nor memory of numbers, of at most 4 dimensions}}
+func.func @range_argument(%r: !block.range<4>) attributes {block.parameters = #block.parameters<>} { return }
+
+// -----
+
+// expected-error @below {{(C2) has argument 0 of type 'memref<4xvector<4xf32>>', which is neither a number nor memory of numbers, of at most 4 dimensions}}
+func.func @vectors(%x: memref<4xvector<4xf32>> {block.sizes = #block.sizes<4>}) attributes {block.parameters = #block.parameters<>} { return }
+
+// -----
+
+func.func @truth(%v: tensor<4xi1, #block.sizes<4>>) {
+  // expected-error @below {{'block.reduce' op (C3) is of truth, not of numbers}}
+  %w = block.reduce max %v : tensor<4xi1, #block.sizes<4>> -> i1
+  return
+}

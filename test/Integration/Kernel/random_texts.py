@@ -82,8 +82,10 @@ class Writer:
         test = f"({self.block(shape, depth)} {operator} {self.block(self.part(shape), 0)})"
         if self.random.random() < 0.3:
             joint = ("and", "or") if not shape else ("&", "|", "^")
-            test = (f"({test} {self.random.choice(joint)} "
-                    f"({self.block(shape, 0)} < {self.constant()}))")
+            # What stands behind `and` must not read memory.
+            other = self.block(shape, 0) if shape else self.random.choice(
+                ["scale", "f32(rows)"])
+            test = f"({test} {self.random.choice(joint)} ({other} < {self.constant()}))"
         return test
 
     def reduction(self, shape, depth):

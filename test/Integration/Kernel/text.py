@@ -6,6 +6,7 @@
     text.py SOURCE
 """
 import sys
+import threading
 
 import numpy as np
 
@@ -117,7 +118,178 @@ def check_attention(kernel):
                       CAUSAL=causal, ROWS=rows, KEYS=keys_at_once, LANES=lanes)
 
 
+def check_cases():
+    """Kernels that were wrong once, and what they make of 0, 1, 2 and so on."""
+    cases = {
+        # The range of each turn, where it is the first thing in it.
+        """
+def k(x: f32[n], y: f32[n]):
+    for i in unroll(0, 16, 4):
+        r = block(i, 4)
+        y[r] = x[r] * 2.0
+""": lambda x: np.where(np.arange(x.size) < 16, 2 * x, 0),
+        """
+def k(x: f32[n], y: f32[n]):
+    for c in blocks(n // 16, 8):
+        for j in range(0, 16, 4):
+            r = block(j, 4)
+            y[r] = x[r] + 1.0
+""": lambda x: np.where(np.arange(x.size) < 16, x + 1, 0),
+        # Lanes that are not there divide by nothing.
+        """
+def k(x: i32[n], y: i32[n]):
+    for i in blocks(n, 8):
+        y[i] = where(x[i] != 0, 100 // x[i], 7) + x[i] % 3 + divide(i32(0 - i), x[i] + 1)
+""": lambda x: np.where(x != 0, 100 // np.maximum(x, 1), 7) + x % 3 - x // (x + 1),
+        """
+def k(x: i32[n], y: i32[n]):
+    smallest = i32(-2147483648)
+    for i in range(n):
+        y[i] = smallest % (0 - (x[i] * 0 + 1)) + remainder(smallest, 0 - (x[i] * 0 + 1)) + x[i]
+""": lambda x: x,
+        # Every turn has its own memory, and all turns share it.
+        """
+def k(x: f32[n], y: f32[n]):
+    for j in unroll(20):
+        s = scratch(f32, 100, 100)
+        s[99, 99] = x[j]
+        y[j] = s[99, 99]
+""": lambda x: np.where(np.arange(x.size) < 20, x, 0),
+        """
+def k(x: f32[n], y: f32[n]):
+    a = 16777217.0
+    for i in range(n):
+        y[i] = x[i] + (a + 1.0) * 0.0
+""": lambda x: x,
+    }
+    for text, expected in cases.items():
+        kind = np.int32 if "x: i32" in text else np.float32
+        x = np.arange(37, dtype=kind)
+        y = np.zeros_like(x)
+        check(text, sandwich.Kernel(text), (x, y), y, expected(x), 0)
+
+
+def check_words():
+    """Every function, of every type that it is for, with lanes that are not there."""
+    functions = {"exp": 1, "exp2": 1, "log": 1, "log2": 1, "sqrt": 1, "rsqrt": 1,
+                 "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1,
+                 "ceil": 1, "round": 1, "maximum": 2, "minimum": 2, "fma": 3}
+    for kind, dtype in ("f32", np.float32), ("f64", np.float64), ("f16", np.float16):
+        x = (np.abs(random(13)) + 0.3).astype(dtype)
+        wanted = {"f32": list(functions),
+                  "f64": ["sqrt", "abs", "floor", "ceil", "round", "maximum", "minimum",
+                          "fma"],
+                  "f16": ["abs", "maximum", "minimum"]}[kind]
+        for name in functions:
+            operands = ", ".join(["x[i]", "x[i] + x[i]", "x[i]"][:functions[name]])
+            text = (f"def k(x: {kind}[n], y: {kind}[n]):\n    for i in blocks(n, 8):\n"
+                    f"        y[i] = {name}({operands})\n")
+            if name not in wanted:
+                refuse(text, f"line 3:16: error: '{name}' is not for {kind}")
+                continue
+            y, exact = np.zeros_like(x), np.zeros_like(x)
+            kernel = sandwich.Kernel(text)
+            kernel.interpret(x, exact)
+            check(f"{name} of {kind}", kernel, (x, y), y, exact.astype(np.float64),
+                  {"f32": 1e-5, "f64": 1e-15, "f16": 0}[kind])
+    x = np.array([-200, -149.5, -130, -126, -1.5, 0, 0.25, 100, 127.5, 128, 300],
+                 np.float32)
+    y = np.zeros_like(x)
+    sandwich.Kernel("def k(x: f32[n], y: f32[n]):\n    for i in blocks(n, 4):\n"
+                    "        y[i] = exp2(x[i])\n")(x, y)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(y, np.exp2(x.astype(np.float64)).astype(np.float32),
+                                   rtol=3e-7, atol=1e-44)
+    words = {"divide_unsigned": lambda a, b: a.view("u4") // b.view("u4"),
+             "remainder_unsigned": lambda a, b: a.view("u4") % b.view("u4"),
+             "shift_right_unsigned": lambda a, b: a.view("u4") >> b.view("u4")}
+    x = np.arange(-6, 7, dtype=np.int32)
+    for name, function in words.items():
+        kernel = sandwich.Kernel(
+            f"def k(x: i32[n], y: i32[n]):\n    for i in blocks(n, 8):\n"
+            f"        y[i] = {name}(x[i], 3)\n")
+        y = np.zeros_like(x)
+        exact = function(x, np.full_like(x, 3)).view("i4")
+        check(name, kernel, (x, y), y, exact.astype(np.float64), 0)
+
+
+def refuse(text, message, *arguments):
+    try:
+        sandwich.Kernel(text)(*arguments)
+    except sandwich.Error as error:
+        # Of the place only the line is the same wherever the text lies.
+        if message.split(": ")[-1] in str(error):
+            return
+        sys.exit(f"{text}: {error}")
+    sys.exit(f"{text}: is not refused")
+
+
+def check_refusals():
+    """What does not fit is refused before anything runs."""
+    text = "def k(x: f32[n], by: f32, y: f32[n], A: tune(1, 2)):\n    y[0] = x[0] * by\n"
+    x, y = np.ones(3, np.float32), np.ones(3, np.float32)
+    fixed = y.copy()
+    fixed.flags.writeable = False
+    refuse(text, "k takes 3 arguments, not 2: x, by, y", x, y)
+    refuse(text, "must be a number of f32, not 'a'", x, "a", y)
+    refuse(text, "must be a number of f32, not 1e+300", x, 1e300, y)
+    refuse(text, "has 2 numbers in a dimension of n, which is 3", x, 1, y[:2])
+    refuse(text, "is of float64, and must be of f32", x.astype(np.float64), 1, y)
+    refuse(text, "is of >f4, and must be of f32", x.astype(">f4"), 1, y)
+    refuse(text, "must be contiguous", np.ones(6, np.float32)[::2], 1, y)
+    refuse(text, "is written, and must be writeable", x, 1, fixed)
+    refuse(text, "must be an array of numpy", [1, 2, 3], 1, y)
+    kernel = sandwich.Kernel(text)
+    for given, message in (({"B": 1}, "k has no parameter and no size B"),
+                           ({"A": 3}, "must not have A = 3, which is no choice")):
+        try:
+            kernel(x, 1, y, **given)
+        except sandwich.Error as error:
+            assert message in str(error), error
+        else:
+            sys.exit(f"{given} is not refused")
+    for wrong, message in (
+            ("def k(x: f32[n]):\n    for i in range(4):\n        x[n + i] = 1.0\n",
+             "x is reached at [3] in a dimension of 3"),):
+        try:
+            sandwich.Kernel(wrong).interpret(x)
+        except sandwich.Error as error:
+            assert message in str(error), error
+        else:
+            sys.exit(f"{wrong} is not refused")
+    # Nothing to tune is no error, and choices of none are found.
+    assert sandwich.Kernel("def k(x: f32[n]):\n    x[0] = 1.0\n").tune(x) == {}
+    assert set(sandwich.Kernel(text).tune(x, 1, y)) == {"A"}
+
+
+def check_threads():
+    """Several threads compile one kernel for several constants and types."""
+    kernel = sandwich.Kernel(
+        "def k(x: T[n], y: T[n], C: constant, T: type(f32, f64)):\n"
+        "    for i in blocks(n, 8):\n        y[i] = x[i] * T(C)\n")
+    results = {}
+
+    def run(constant, dtype):
+        y = np.zeros(16, dtype)
+        kernel(np.ones(16, dtype), y, C=constant)
+        results[constant, dtype] = y
+
+    threads = [threading.Thread(target=run, args=(c, d))
+               for c in range(1, 5) for d in (np.float32, np.float64)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for (constant, _), y in results.items():
+        assert (y == constant).all(), (constant, y)
+    assert len(results) == 8
+
+
 def main():
+    check_cases()
+    check_words()
+    check_refusals()
+    check_threads()
     for name in "rms_norm", "layer_norm", "softmax", "silu_mul", "rotate", "attention":
         kernel = sandwich.load_kernel(f"{SOURCE}/kernels/{name}.kernel")
         globals()["check_" + name](kernel)

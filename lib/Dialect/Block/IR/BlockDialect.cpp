@@ -92,8 +92,17 @@ static LogicalResult verifyNames(func::FuncOp kernel, SizeAttr size) {
 
 static LogicalResult verifyKernel(func::FuncOp kernel) {
   for (unsigned number = 0; number < kernel.getNumArguments(); ++number) {
-    auto memory = dyn_cast<MemRefType>(kernel.getArgumentTypes()[number]);
+    const Type type = kernel.getArgumentTypes()[number];
+    auto memory = dyn_cast<MemRefType>(type);
     SizesAttr sizes = sizesOfArgument(kernel, number);
+    const bool isMemory = memory && isNumber(memory.getElementType()) &&
+                          memory.getRank() > 0 &&
+                          memory.getRank() <= int64_t(mostDimensions);
+    if (!isMemory && !isNumber(type))
+      return kernel.emitOpError("(C2) has argument ")
+             << number << " of type " << type
+             << ", which is neither a number nor memory of numbers, of at most "
+             << mostDimensions << " dimensions";
     if (memory && !sizes)
       return kernel.emitOpError("(C2) has memory without '")
              << BlockDialect::sizesName << "' as argument " << number;

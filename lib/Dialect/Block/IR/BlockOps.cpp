@@ -72,7 +72,8 @@ LogicalResult StoreOp::verify() {
 
 LogicalResult ScratchOp::verify() {
   auto type = cast<MemRefType>(getMemory().getType());
-  if (!isNumber(type.getElementType()) || !type.getLayout().isIdentity())
+  if (!isNumber(type.getElementType()) || !type.getLayout().isIdentity() ||
+      type.getRank() > int64_t(mostDimensions) || type.getRank() == 0)
     return emitOpError("(C2) has elements that are no numbers, or a layout");
   if (type.getShape() !=
       memoryOf(getSizes().getSizes(), type.getElementType()).getShape())
@@ -111,6 +112,8 @@ LogicalResult BroadcastOp::verify() {
 }
 
 LogicalResult ReduceOp::verify() {
+  if (getElementTypeOrSelf(getBlock()).isInteger(1))
+    return emitOpError("(C3) is of truth, not of numbers");
   SmallVector<SizeAttr> sizes(sizesOf(getBlock().getType()));
   if (std::optional<uint64_t> axis = getAxis()) {
     if (*axis >= sizes.size())

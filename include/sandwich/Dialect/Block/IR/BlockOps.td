@@ -126,7 +126,7 @@ def Block_ScratchOp : Block_Op<"scratch"> {
 
     Constraints: (C1) there are as many sizes as dimensions, and a dimension is
     static where its size has no name, and only there; (C2) elements are numbers,
-    and the layout is the identity.
+    the layout is the identity, and there are at most four dimensions.
   }];
   let arguments = (ins Block_SizesAttr:$sizes);
   let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$memory);
@@ -181,7 +181,7 @@ def Block_ReduceOp : Block_Op<"reduce", [Pure]> {
     there is one among them that is none.
 
     Constraints: (C1) there is such a dimension; (C2) the result has the others, or
-    is a number where none is left, of the same type.
+    is a number where none is left, of the same type; (C3) that is not i1.
   }];
   let arguments = (ins Block_ReductionKindAttr:$kind, Block_Block:$block,
                        OptionalAttr<I64Attr>:$axis);
