@@ -411,7 +411,7 @@ static LogicalResult verifyPhase(func::FuncOp phase,
 
 /// Whether `module` has nothing but kernels, of operations that are known.
 static LogicalResult verifyKernels(ModuleOp module) {
-  WalkResult result = module.walk([&](Operation *op) {
+  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto function = dyn_cast<func::FuncOp>(op);
     const bool isKernel = function && block::isKernel(function) &&
                           function->getParentOp() == module;

@@ -27,7 +27,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
 
 // Nor what other functions do, which can only be called in one.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-// expected-error @below {{'func.func' op cannot be in a model; only weights and functions with 'lm.phase' can}}
+// expected-error @below {{'func.func' op cannot be in a model; only weights, functions with 'lm.phase' and the module of kernels can}}
 func.func private @helper()
 func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
@@ -529,7 +529,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
 
 // Without any function there is nothing that would not be looked at.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-// expected-error @below {{'llvm.func' op cannot be in a model; only weights and functions with 'lm.phase' can}}
+// expected-error @below {{'llvm.func' op cannot be in a model; only weights, functions with 'lm.phase' and the module of kernels can}}
 llvm.func @constructor() {
   llvm.return
 }
@@ -745,4 +745,30 @@ func.func @embed(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<
   lm.append_kv %x, %x to %cache[%c2] slots %slots : tensor<?x16xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
   %y = lm.pool %x, %segments <cls> : tensor<?x16xf32>, tensor<?x4xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// What is in the module of kernels is kernels, of known operations.
+
+lm.weight @w : tensor<4xf32> from ["w"]
+module @kernels {
+  // expected-error @below {{'func.func' op cannot be in a kernel}}
+  func.func @f() { return }
+}
+
+// -----
+
+lm.weight @w : tensor<4xf32> from ["w"]
+module @kernels {
+  func.func @f(%x: f32) attributes {block.parameters = #block.parameters<>} {
+    // expected-error @below {{'scf.while' op cannot be in a kernel}}
+    scf.while : () -> () {
+      %more = arith.constant false
+      scf.condition(%more)
+    } do {
+      scf.yield
+    }
+    return
+  }
 }

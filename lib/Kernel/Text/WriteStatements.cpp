@@ -119,6 +119,11 @@ void KernelWriter::orderNames(Operation *op, ArrayRef<std::string> names,
       })) {
     for (Value result : op->getResults())
       unique.insert(variableOf(result));
+    // What is computed for a result has a name of its own, too.
+    for (Region &side : op->getRegions())
+      for (Value value : side.front().getTerminator()->getOperands())
+        if (auto wanted = named.find(value); wanted != named.end())
+          wanted->second.clear();
     again |= ordered.insert(op).second;
     return;
   }

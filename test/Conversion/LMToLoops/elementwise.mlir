@@ -17,11 +17,10 @@ func.func @add_and_round(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %
   %y = memref.view %workspace[%c16384][%tokens] : memref<?xi8> to memref<?x32xf32>
   %z = memref.view %workspace[%c32768][%tokens] : memref<?xi8> to memref<?x32xbf16>
   // CHECK: %[[X:.*]] = memref.view {{.*}} to memref<?x32xf32>
-  // CHECK: scf.for
-  // CHECK: scf.for
-  // CHECK-COUNT-2: vector.load %{{.*}} : memref<?x32xf32>
-  // CHECK: %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : vector<16xf32>
-  // CHECK: vector.store %[[SUM]], %[[X]]
+  // CHECK: %[[Y:.*]] = memref.view {{.*}} to memref<?x32xf32>
+  // CHECK: %[[LHS:.*]] = memref.subview %[[X]][%[[BEGIN:.*]], 0] [%[[ROWS:.*]], 32] [1, 1]
+  // CHECK: %[[RHS:.*]] = memref.subview %[[Y]][%[[BEGIN]], 0] [%[[ROWS]], 32] [1, 1]
+  // CHECK: call @kernel.{{[0-9]+}}.add(%[[LHS]], %[[RHS]], %[[LHS]])
   lm.add %x, %y into %x : memref<?x32xf32> into memref<?x32xf32>
   // CHECK: scf.for
   // CHECK: %[[C:.*]] = vector.load %[[X]]

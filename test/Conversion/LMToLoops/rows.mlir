@@ -65,7 +65,7 @@ func.func @embed_packed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %s
   return
 }
 
-// Squares add up in four independent sums.
+// Norms are kernels of the library, called for the thread's rows.
 
 lm.weight @norm : tensor<256xf32> layers 2 from ["norm{}"] at 0 stride 1024
 // CHECK-LABEL: func @rms_norm
@@ -77,14 +77,12 @@ func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xf32>
-  // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
-  // CHECK: vector.reduction <add>
-  // CHECK: math.sqrt
+  // CHECK: %[[ROWS:.*]] = memref.subview %{{.*}}[%{{.*}}, 0] [%{{.*}}, 256] [1, 1]
+  // CHECK: call @kernel.{{[0-9]+}}.rms_norm(%[[ROWS]], %{{.*}}, %{{.*}}, %[[ROWS]])
   lm.rms_norm %x, @norm[%c1] epsilon 1.0e-5 into %x : memref<?x256xf32> into memref<?x256xf32>
   return
 }
 
-// The mean comes before the distances from it; both sums are independent ones.
 // The row may be written where it is read.
 
 lm.weight @row_norm : tensor<128xf32> layers 2 from ["norm{}"] at 0 stride 512
@@ -98,15 +96,7 @@ func.func @layer_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slo
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x128xf32>
-  // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
-  // CHECK: vector.reduction <add>
-  // CHECK: arith.divf
-  // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
-  // CHECK: arith.subf
-  // CHECK: vector.reduction <add>
-  // CHECK: math.sqrt
-  // CHECK: vector.fma
-  // CHECK-NEXT: vector.store
+  // CHECK: call @kernel.{{[0-9]+}}.layer_norm(
   lm.layer_norm %x, @row_norm bias @row_norm.bias[%c1] epsilon 1.0e-5 into %x : memref<?x128xf32> into memref<?x128xf32>
   return
 }
@@ -150,9 +140,7 @@ func.func @l2_normalize(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %s
   %c0 = arith.constant 0 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
-  // CHECK: %[[ROOT:.*]] = math.sqrt %{{.*}} : f32
-  // CHECK: arith.maximumf %[[ROOT]], %{{.*}} : f32
-  // CHECK: arith.divf %{{.*}} : vector<16xf32>
+  // CHECK: call @kernel.{{[0-9]+}}.l2_normalize(
   lm.l2_normalize %x into %x : memref<?x64xf32> into memref<?x64xf32>
   return
 }
@@ -217,3 +205,27 @@ func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<
   lm.all_gather %part into %logits : memref<?x160xf32> into memref<?x320xf32>
   return
 }
+
+// Sums of 64 numbers at a time; rows are a multiple of them, so that nothing is
+// masked. The mean comes before the distances from it.
+// CHECK-LABEL: func private @kernel.{{[0-9]+}}.rms_norm(
+// CHECK-SAME: memref<?x256xf32, strided<[256, 1], offset: ?>>, %{{.*}}: memref<256xf32>, %{{.*}}: f32
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<64xf32>)
+// CHECK: vector.reduction <add>
+// CHECK: math.sqrt
+// CHECK-NOT: mask
+// CHECK-LABEL: func private @kernel.{{[0-9]+}}.layer_norm(
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<64xf32>)
+// CHECK: vector.reduction <add>
+// CHECK: arith.divf
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<64xf32>)
+// CHECK: arith.subf
+// CHECK: vector.reduction <add>
+// CHECK: math.sqrt
+// CHECK: math.fma
+// CHECK-NEXT: vector.store
+// CHECK-LABEL: func private @kernel.{{[0-9]+}}.l2_normalize(
+// CHECK: %[[ROOT:.*]] = math.sqrt %{{.*}} : f32
+// CHECK: %[[LENGTH:.*]] = arith.maximumf %[[ROOT]], %{{.*}} : f32
+// CHECK: vector.broadcast %[[LENGTH]] : f32 to vector<64xf32>
+// CHECK: arith.divf %{{.*}} : vector<64xf32>
