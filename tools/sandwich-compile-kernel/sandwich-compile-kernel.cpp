@@ -13,8 +13,8 @@
 
 #include "sandwich/Dialect/Block/IR/Block.h"
 #include "sandwich/Kernel/Compiler/Program.h"
-#include "sandwich/Kernel/Text.h"
 #include "sandwich/Kernel/Compiler/Tuner.h"
+#include "sandwich/Kernel/Text.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Target/CpuFeatures.h"
 
@@ -92,12 +92,12 @@ static Result<block::Bindings>
 readBindings(const std::vector<std::string> &texts, const char *option) {
   block::Bindings bindings;
   for (const std::string &each : texts) {
-    auto [name, value] = StringRef(each).split('=');
-    int64_t number = 0;
-    if (!block::isName(name) || value.getAsInteger(10, number) || number < 0 ||
-        number > int64_t(1) << 32)
+    auto binding = block::readBinding(each);
+    if (!binding)
       return makeError(option, " ", each,
-                       " is not NAME=NUMBER, with a number between 0 and 2^32");
+                       " is not NAME=NUMBER, with a number between 0 and ",
+                       block::largestSize);
+    auto [name, number] = *binding;
     if (!bindings.try_emplace(name, number).second)
       return makeError(option, " ", name.str(), " is given twice");
   }
@@ -108,14 +108,9 @@ static Result<OwningOpRef<ModuleOp>> read(const Arguments &arguments,
                                           MLIRContext &context) {
   std::string problem;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (!problem.empty() ||
-        diagnostic.getSeverity() != DiagnosticSeverity::Error)
-      return success();
-    if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-      problem = place.getFilename().str() + ":" +
-                std::to_string(place.getLine()) + ":" +
-                std::to_string(place.getColumn()) + ": ";
-    problem += diagnostic.str();
+    if (problem.empty() &&
+        diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      problem = kernel::describe(diagnostic);
     return success();
   });
   OwningOpRef<ModuleOp> module;

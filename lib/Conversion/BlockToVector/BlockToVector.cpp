@@ -31,15 +31,14 @@ struct BlockToVector : sandwich::impl::BlockToVectorBase<BlockToVector> {
   std::optional<block::Bindings> readBindings() {
     block::Bindings bindings;
     for (const std::string &each : parameters) {
-      auto [name, value] = StringRef(each).split('=');
-      int64_t number = 0;
-      if (!block::isName(name) || value.getAsInteger(10, number) ||
-          number < 0 || number > block::ParameterAttr::largestChoice) {
+      auto binding = block::readBinding(each);
+      if (!binding) {
         getOperation().emitError("'")
             << each << "' is not NAME=NUMBER, with a number between 0 and "
-            << block::ParameterAttr::largestChoice;
+            << block::largestSize;
         return std::nullopt;
       }
+      auto [name, number] = *binding;
       if (!bindings.try_emplace(name, number).second) {
         getOperation().emitError("'") << name << "' is given twice";
         return std::nullopt;

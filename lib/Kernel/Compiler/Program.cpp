@@ -114,6 +114,16 @@ Result<func::FuncOp> kernel::findKernel(ModuleOp module,
 // Code
 //===----------------------------------------------------------------------===//
 
+std::string kernel::describe(Diagnostic &diagnostic) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    stream << place.getFilename().getValue() << ":" << place.getLine() << ":"
+           << place.getColumn() << ": ";
+  stream << diagnostic;
+  return text;
+}
+
 /// A function that takes pointers to the arguments of `function` from memory,
 /// and calls it.
 static void addEntryPoint(func::FuncOp function, StringRef name) {
@@ -160,18 +170,12 @@ Result<std::string> kernel::compileKernel(measuring::CompileSession &session,
   auto copy = cast<func::FuncOp>(builder.clone(*kernel));
   std::string problem;
   {
-    ScopedDiagnosticHandler handler(
-        &session.context, [&](Diagnostic &diagnostic) {
-          if (problem.empty()) {
-            if (auto place =
-                    diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-              problem = place.getFilename().str() + ":" +
-                        std::to_string(place.getLine()) + ":" +
-                        std::to_string(place.getColumn()) + ": ";
-            problem += diagnostic.str();
-          }
-          return success();
-        });
+    ScopedDiagnosticHandler handler(&session.context,
+                                    [&](Diagnostic &diagnostic) {
+                                      if (problem.empty())
+                                        problem = describe(diagnostic);
+                                      return success();
+                                    });
     FailureOr<func::FuncOp> made =
         block::makeFunction(copy, "kernel", bindings);
     if (failed(made))

@@ -72,6 +72,10 @@ KernelDescription describeKernel(mlir::func::FuncOp kernel);
 Result<mlir::func::FuncOp> findKernel(mlir::ModuleOp module,
                                       const std::string &name);
 
+/// `FILE:LINE:COLUMN: MESSAGE`, or the message alone where nothing is known of
+/// its place.
+std::string describe(mlir::Diagnostic &diagnostic);
+
 /// How far kernels are compiled: to loops over vectors, assembly or object
 /// code.
 enum class KernelOutput { Loops, Assembly, Object };

@@ -51,6 +51,16 @@ block::findDimension(func::FuncOp kernel, StringRef name) {
   return std::nullopt;
 }
 
+std::optional<std::pair<StringRef, int64_t>>
+block::readBinding(StringRef text) {
+  auto [name, value] = text.split('=');
+  int64_t number = 0;
+  if (!isName(name) || value.getAsInteger(10, number) || number < 0 ||
+      number > largestSize)
+    return std::nullopt;
+  return std::pair(name, number);
+}
+
 LogicalResult block::bindParameters(func::FuncOp kernel, Bindings &bindings) {
   for (ParameterAttr parameter : parametersOf(kernel).getParameters()) {
     StringRef name = parameter.getName();

@@ -31,6 +31,13 @@ inline constexpr size_t mostDimensions = 4;
 /// What a kernel's parameters are, and sizes of its arguments that are known.
 using Bindings = llvm::StringMap<int64_t>;
 
+/// The largest size that an argument may have.
+inline constexpr int64_t largestSize = int64_t(1) << 32;
+/// Reads `NAME=NUMBER`, with a number between 0 and `largestSize`; nothing if
+/// it is something else.
+std::optional<std::pair<llvm::StringRef, int64_t>>
+readBinding(llvm::StringRef text);
+
 /// Whether `type` is that of an element of blocks: `index`, `i1` to `i64`,
 /// `bf16`, `f16`, `f32` or `f64`.
 bool isNumber(mlir::Type type);
