@@ -31,6 +31,30 @@ def find_program(name: str) -> str:
     )
 
 
+def run_program(command: list[str]) -> str:
+    """The messages of a program of the compiler. What it refuses is raised as Error."""
+    result = subprocess.run(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    if result.returncode == 0:
+        return result.stderr
+    errors = [
+        line.removeprefix("error: ")
+        for line in result.stderr.splitlines()
+        if line.startswith("error: ")
+    ]
+    raise Error(
+        errors[-1]
+        if errors
+        else f"{os.path.basename(command[0])} ended with status {result.returncode}: "
+        f"{result.stderr.strip()}"
+    )
+
+
 def compile_model(
     model_dir: str | PathLike[str],
     output: str | PathLike[str],
@@ -55,23 +79,4 @@ def compile_model(
             command.append(f"{option}={value}")
     # What follows is no option, whatever the folder's name is.
     command += ["--", fsdecode(model_dir)]
-    result = subprocess.run(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-    )
-    if result.returncode == 0:
-        return
-    errors = [
-        line.removeprefix("error: ")
-        for line in result.stderr.splitlines()
-        if line.startswith("error: ")
-    ]
-    raise Error(
-        errors[-1]
-        if errors
-        else f"sandwich-compile ended with status {result.returncode}: "
-        f"{result.stderr.strip()}"
-    )
+    run_program(command)

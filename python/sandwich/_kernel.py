@@ -11,7 +11,6 @@ import itertools
 import json
 import math
 import os
-import subprocess
 import tempfile
 import textwrap
 import threading
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from sandwich._compile import find_program
+from sandwich._compile import find_program, run_program
 from sandwich._errors import Error, InvalidArgumentError
 from sandwich._interpreter import interpret
 
@@ -52,30 +51,6 @@ _NUMBERS: Mapping[str, Any] = {
     "i64": ctypes.c_int64,
     "index": ctypes.c_int64,
 }
-
-
-def _run(*arguments: str) -> str:
-    """The messages of sandwich-compile-kernel. What it refuses is raised."""
-    result = subprocess.run(
-        [find_program("sandwich-compile-kernel"), *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-    )
-    if result.returncode == 0:
-        return result.stderr
-    errors = [
-        line.removeprefix("error: ")
-        for line in result.stderr.splitlines()
-        if line.startswith("error: ")
-    ]
-    raise Error(
-        errors[-1]
-        if errors
-        else f"sandwich-compile-kernel ended with status {result.returncode}: "
-        f"{result.stderr.strip()}"
-    )
 
 
 class _Code:
@@ -150,7 +125,8 @@ class Kernel:
     def _run(self, *options: str) -> str:
         """sandwich-compile-kernel on the text, whose places errors tell."""
         try:
-            return _run(*self._arguments(), *options)
+            program = find_program("sandwich-compile-kernel")
+            return run_program([program, *self._arguments(), *options])
         except Error as error:
             raise Error(str(error).replace(f"{self._source}:", "line ")) from None
 

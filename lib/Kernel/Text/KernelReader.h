@@ -78,6 +78,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   std::optional<SizeAttr> readSize(const Expression &expression);
+  std::optional<llvm::SmallVector<SizeAttr>>
+  readSizes(llvm::ArrayRef<syntax::ExpressionPointer> expressions);
   std::optional<mlir::Type> readElementType(const Expression &expression);
   std::optional<ParameterAttr> readParameter(const syntax::Argument &argument);
   std::string typeFromArguments(llvm::StringRef name);

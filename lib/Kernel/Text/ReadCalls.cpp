@@ -88,13 +88,11 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
     std::optional<Type> element = readElementType(*call.operands[0]);
     if (!element)
       return std::nullopt;
-    SmallVector<SizeAttr> sizes;
-    for (const auto &each : llvm::drop_begin(call.operands)) {
-      std::optional<SizeAttr> size = readSize(*each);
-      if (!size)
-        return std::nullopt;
-      sizes.push_back(*size);
-    }
+    std::optional<SmallVector<SizeAttr>> given =
+        readSizes(ArrayRef(call.operands).drop_front());
+    if (!given)
+      return std::nullopt;
+    SmallVector<SizeAttr> &sizes = *given;
     if (element->isIndex() || element->isInteger(1))
       return refuse(call.place, "memory has no numbers of index or i1");
     return Operand{ScratchOp::create(builder, location(call.place),
@@ -110,13 +108,11 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
       return std::nullopt;
     if (!operand->value || !block::isBlock(operand->value.getType()))
       return refuse(call.place, "'broadcast' is for blocks");
-    SmallVector<SizeAttr> sizes;
-    for (const auto &each : llvm::drop_begin(call.operands)) {
-      std::optional<SizeAttr> size = readSize(*each);
-      if (!size)
-        return std::nullopt;
-      sizes.push_back(*size);
-    }
+    std::optional<SmallVector<SizeAttr>> given =
+        readSizes(ArrayRef(call.operands).drop_front());
+    if (!given)
+      return std::nullopt;
+    SmallVector<SizeAttr> &sizes = *given;
     std::optional<SmallVector<SizeAttr>> both =
         broadcastSizes(sizes, sizesOf(operand->value.getType()));
     if (!both || *both != sizes)
@@ -321,15 +317,12 @@ MaybeOperand KernelReader::readFull(const Expression &call) {
     return std::nullopt;
   if (!block::isNumber(value->getType()))
     return refuse(call.place, "'full' is for one number");
-  SmallVector<SizeAttr> sizes;
-  for (const auto &each : llvm::drop_begin(call.operands, isFull ? 1 : 0)) {
-    std::optional<SizeAttr> size = readSize(*each);
-    if (!size)
-      return std::nullopt;
-    sizes.push_back(*size);
-  }
+  std::optional<SmallVector<SizeAttr>> sizes =
+      readSizes(ArrayRef(call.operands).drop_front(isFull ? 1 : 0));
+  if (!sizes)
+    return std::nullopt;
   return Operand{SplatOp::create(builder, location(call.place),
-                                 blockOf(sizes, value->getType()), *value)
+                                 blockOf(*sizes, value->getType()), *value)
                      .getResult()};
 }
 

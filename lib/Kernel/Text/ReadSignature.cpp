@@ -59,6 +59,18 @@ std::optional<SizeAttr> KernelReader::readSize(const Expression &expression) {
   }
 }
 
+std::optional<SmallVector<SizeAttr>>
+KernelReader::readSizes(ArrayRef<syntax::ExpressionPointer> expressions) {
+  SmallVector<SizeAttr> sizes;
+  for (const syntax::ExpressionPointer &each : expressions) {
+    std::optional<SizeAttr> size = readSize(*each);
+    if (!size)
+      return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
 std::optional<Type>
 KernelReader::readElementType(const Expression &expression) {
   if (expression.kind == Expression::Kind::Name) {
@@ -211,13 +223,11 @@ LogicalResult KernelReader::readArguments() {
       argumentSizes.push_back(SizesAttr());
       continue;
     }
-    SmallVector<SizeAttr> sizes;
-    for (const auto &each : llvm::drop_begin(type.operands)) {
-      std::optional<SizeAttr> size = readSize(*each);
-      if (!size)
-        return failure();
-      sizes.push_back(*size);
-    }
+    std::optional<SmallVector<SizeAttr>> shape =
+        readSizes(ArrayRef(type.operands).drop_front());
+    if (!shape)
+      return failure();
+    SmallVector<SizeAttr> &sizes = *shape;
     if (sizes.size() > mostDimensions || element->isIndex() ||
         element->isInteger(1)) {
       error(type.place) << "memory has at most " << mostDimensions
