@@ -46,6 +46,19 @@ OwningOpRef<ModuleOp> kernel::readText(StringRef text, StringRef name,
     emitError(locate({1, 1})) << "the text has no kernel: 'def' begins one";
     return nullptr;
   }
+  for (const auto &chosen : options.types)
+    if (llvm::none_of(*kernels, [&](const syntax::Kernel &kernel) {
+          return llvm::any_of(
+              kernel.arguments, [&](const syntax::Argument &argument) {
+                return argument.name == chosen.first() &&
+                       argument.type->kind == Expression::Kind::Call &&
+                       argument.type->text == "type";
+              });
+        })) {
+      emitError(locate({1, 1}))
+          << "no kernel has a type '" << chosen.first() << "' to choose";
+      return nullptr;
+    }
   OwningOpRef<ModuleOp> module = ModuleOp::create(locate({1, 1}));
   OpBuilder builder(module->getBodyRegion());
   builder.setInsertionPointToEnd(module->getBody());
