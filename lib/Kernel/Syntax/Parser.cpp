@@ -82,6 +82,32 @@ private:
     return expression;
   }
 
+  /// One level deeper; false, with the error set, if that is too deep.
+  bool nest() {
+    if (++nesting <= mostNesting)
+      return true;
+    fail(peek().place, "expressions must not be nested more than " +
+                           std::to_string(mostNesting) + " deep");
+    return false;
+  }
+  /// The operator that is next, without its operands.
+  ExpressionPointer takeOperator() {
+    ExpressionPointer whole =
+        make(Expression::Kind::Binary, peek().place, peek().text);
+    ++at;
+    return whole;
+  }
+  /// `whole` of both operands; null if the second is.
+  static ExpressionPointer combine(ExpressionPointer whole,
+                                   ExpressionPointer lhs,
+                                   ExpressionPointer rhs) {
+    if (!rhs)
+      return nullptr;
+    whole->operands.push_back(std::move(lhs));
+    whole->operands.push_back(std::move(rhs));
+    return whole;
+  }
+
   ExpressionPointer parseExpression();
   ExpressionPointer parseLogical(size_t level);
   ExpressionPointer parseNot();
@@ -146,9 +172,8 @@ std::nullptr_t Parser::failHere(const std::string &expected) {
 //===----------------------------------------------------------------------===//
 
 ExpressionPointer Parser::parseExpression() {
-  if (++nesting > mostNesting)
-    return fail(peek().place, "expressions must not be nested more than " +
-                                  std::to_string(mostNesting) + " deep");
+  if (!nest())
+    return nullptr;
   ExpressionPointer result = parseLogical(0);
   --nesting;
   return result;
@@ -159,15 +184,8 @@ ExpressionPointer Parser::parseLogical(size_t level) {
     return parseNot();
   ExpressionPointer lhs = parseLogical(level + 1);
   while (lhs && is(logicalOperators[level])) {
-    ExpressionPointer whole = make(Expression::Kind::Binary, peek().place,
-                                   std::string(logicalOperators[level]));
-    ++at;
-    ExpressionPointer rhs = parseLogical(level + 1);
-    if (!rhs)
-      return nullptr;
-    whole->operands.push_back(std::move(lhs));
-    whole->operands.push_back(std::move(rhs));
-    lhs = std::move(whole);
+    ExpressionPointer whole = takeOperator();
+    lhs = combine(std::move(whole), std::move(lhs), parseLogical(level + 1));
   }
   return lhs;
 }
@@ -175,9 +193,8 @@ ExpressionPointer Parser::parseLogical(size_t level) {
 ExpressionPointer Parser::parseNot() {
   if (!is("not"))
     return parseComparison();
-  if (++nesting > mostNesting)
-    return fail(peek().place, "expressions must not be nested more than " +
-                                  std::to_string(mostNesting) + " deep");
+  if (!nest())
+    return nullptr;
   ExpressionPointer whole = make(Expression::Kind::Unary, peek().place, "not");
   ++at;
   ExpressionPointer operand = parseNot();
@@ -196,18 +213,14 @@ ExpressionPointer Parser::parseComparison() {
   };
   if (!lhs || !isComparison())
     return lhs;
-  ExpressionPointer whole =
-      make(Expression::Kind::Binary, peek().place, peek().text);
-  ++at;
+  ExpressionPointer whole = takeOperator();
   ExpressionPointer rhs = parseBinary(0);
   if (!rhs)
     return nullptr;
   if (isComparison())
     return fail(peek().place, "one comparison must not follow another: write "
                               "'a < b and b < c'");
-  whole->operands.push_back(std::move(lhs));
-  whole->operands.push_back(std::move(rhs));
-  return whole;
+  return combine(std::move(whole), std::move(lhs), std::move(rhs));
 }
 
 ExpressionPointer Parser::parseBinary(size_t level) {
@@ -220,15 +233,8 @@ ExpressionPointer Parser::parseBinary(size_t level) {
         [&](std::string_view each) { return !each.empty() && is(each); });
   };
   while (lhs && isOfLevel()) {
-    ExpressionPointer whole =
-        make(Expression::Kind::Binary, peek().place, peek().text);
-    ++at;
-    ExpressionPointer rhs = parseBinary(level + 1);
-    if (!rhs)
-      return nullptr;
-    whole->operands.push_back(std::move(lhs));
-    whole->operands.push_back(std::move(rhs));
-    lhs = std::move(whole);
+    ExpressionPointer whole = takeOperator();
+    lhs = combine(std::move(whole), std::move(lhs), parseBinary(level + 1));
   }
   return lhs;
 }
@@ -236,9 +242,8 @@ ExpressionPointer Parser::parseBinary(size_t level) {
 ExpressionPointer Parser::parseUnary() {
   if (!is("-") && !is("~"))
     return parsePostfix();
-  if (++nesting > mostNesting)
-    return fail(peek().place, "expressions must not be nested more than " +
-                                  std::to_string(mostNesting) + " deep");
+  if (!nest())
+    return nullptr;
   ExpressionPointer whole =
       make(Expression::Kind::Unary, peek().place, peek().text);
   ++at;
