@@ -209,6 +209,52 @@ def KernelToVector : Pass<"kernel-to-vector", "::mlir::ModuleOp"> {
   ];
 }
 
+def VectorToBlock : Pass<"vector-to-block", "::mlir::ModuleOp"> {
+  let summary = "Make kernels of any width of raised ones";
+  let description = [{
+    Replaces every function over vectors, as `kernel-to-vector` leaves them, by a
+    kernel of dialect `block`. A loop over neighbors in memory, one or several
+    vectors each turn, goes by blocks whose size is a parameter, `LANES`, that is as
+    it was where nobody tunes it. It is one if lanes are apart, or sums over all of
+    them, be they put together by shuffles, halves or one after the other; several
+    vectors a turn are one larger block if the same is computed of each. What a loop
+    sums up is a number behind it.
+
+    ```mlir
+    %sums = scf.for %i = %zero to %n step %c16 iter_args(%sum = %zeros) -> (vector<16xf32>) {
+      %x = vector.load %memory[%i] : memref<?xf32>, vector<16xf32>
+      %next = arith.addf %sum, %x : vector<16xf32>
+      scf.yield %next : vector<16xf32>
+    }
+    // shuffles and sums of halves of %sums
+    // becomes
+    %lanes = block.size <LANES>
+    %sums = scf.for %i = %zero to %n step %lanes iter_args(%sum = %zeros) -> (tensor<?xf32, #block.sizes<LANES>>) {
+      %range = block.range %i to %n : !block.range<LANES>
+      %x = block.load %memory[%range] : memref<?xf32>, !block.range<LANES> -> tensor<?xf32, #block.sizes<LANES>>
+      %next = arith.addf %sum, %x : tensor<?xf32, #block.sizes<LANES>>
+      scf.yield %next : tensor<?xf32, #block.sizes<LANES>>
+    }
+    %total = block.reduce add %sums : tensor<?xf32, #block.sizes<LANES>> -> f32
+    ```
+
+    A loop of scalars that goes by blocks, the last one shorter, has their size as a
+    parameter, too, and with it memory of its own that holds one number for each.
+    Vectors in no such loop become blocks of as many numbers as they have. A size of
+    memory is that of its argument, which C does not tell: `x_size`. A turn of a
+    vector loop that goes beyond the loop's end, which the source must not have, is
+    cut off there; arguments overlap wholly or not at all. A function with anything
+    that has no such form, as a shuffle that is no part of a sum, stays as it is,
+    with a warning at the place.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::sandwich::block::BlockDialect"
+  ];
+}
+
 def BlockToVector : Pass<"block-to-vector", "::mlir::ModuleOp"> {
   let summary = "Make kernels over blocks for one choice of parameters";
   let description = [{

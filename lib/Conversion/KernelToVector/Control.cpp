@@ -179,7 +179,8 @@ Raiser::buildWhile(Location location, ArrayRef<Region *> written,
       llvm::to_vector(ValueRange(*first).getTypes());
   auto repeat = scf::WhileOp::create(builder, location, types, *first);
   OpBuilder::InsertionGuard guard(builder);
-  const SmallVector<Location> places(types.size(), location);
+  const SmallVector<Location> places = llvm::map_to_vector(
+      moved, [&](const Slot &slot) { return named(slot, location); });
 
   Block *head = builder.createBlock(&repeat.getBefore(), {}, types, places);
   assign(moved, head->getArguments(), before);

@@ -14,7 +14,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
@@ -29,7 +28,8 @@ using namespace sandwich;
 using namespace sandwich::raising;
 
 /// Makes `loop` one that counts, if it is one. Upstream's rewrite takes the
-/// index behind the loop for that of the last turn, so that is computed here.
+/// index behind the loop for that of the last turn, and loses the names of
+/// variables.
 static void countLoop(IRRewriter &rewriter, scf::WhileOp loop) {
   auto condition = cast<scf::ConditionOp>(loop.getBefore().front().back());
   auto compare = condition.getCondition().getDefiningOp<arith::CmpIOp>();
@@ -39,6 +39,9 @@ static void countLoop(IRRewriter &rewriter, scf::WhileOp loop) {
     return;
   auto index = dyn_cast<BlockArgument>(compare.getLhs());
   if (!index || index.getOwner() != loop.getBeforeBody())
+    return;
+  if (!llvm::all_of(loop.getBeforeBody()->without_terminator(),
+                    [](Operation &op) { return isMemoryEffectFree(&op); }))
     return;
   const unsigned number = index.getArgNumber();
   auto next =
@@ -80,14 +83,28 @@ static void countLoop(IRRewriter &rewriter, scf::WhileOp loop) {
   Location location = loop.getLoc();
   rewriter.setInsertionPoint(loop);
   Value correct = isUsed ? computeLast(location) : Value();
-  SmallVector<OpOperand *> uses;
-  for (OpOperand &use : last.getUses())
-    uses.push_back(&use);
-  FailureOr<scf::ForOp> counted = scf::upliftWhileToForLoop(rewriter, loop);
-  if (failed(counted) || !isUsed)
-    return;
-  for (OpOperand *use : uses)
-    use->set(correct);
+  Value by = arith::ConstantOp::create(rewriter, location, step);
+  SmallVector<Value> inits(loop.getInits()), results;
+  inits.erase(inits.begin() + number);
+  auto counted = scf::ForOp::create(
+      rewriter, location, first, end, by, inits, nullptr,
+      compare.getPredicate() == arith::CmpIPredicate::ult);
+  // Variables keep their names.
+  SmallVector<Value> arguments(counted.getRegionIterArgs());
+  arguments.insert(arguments.begin() + number, counted.getInductionVar());
+  for (auto [old, argument] :
+       llvm::zip_equal(loop.getAfterArguments(), arguments))
+    argument.setLoc(old.getLoc());
+  auto yield = loop.getYieldOp();
+  rewriter.modifyOpInPlace(
+      yield, [&] { yield->eraseOperand(number); });
+  Block *body = counted.getBody();
+  if (!body->empty())
+    rewriter.eraseOp(&body->back());
+  rewriter.mergeBlocks(loop.getAfterBody(), body, arguments);
+  results.append(counted.getResults().begin(), counted.getResults().end());
+  results.insert(results.begin() + number, isUsed ? correct : first);
+  rewriter.replaceOp(loop, results);
 }
 
 /// A call by which `function`, or what it calls, comes to one of `callers`

@@ -99,6 +99,12 @@ LogicalResult Raiser::raiseStore(kernel::StoreOp store) {
     if (std::holds_alternative<Slot>(value))
       return refuse(store, "a pointer to a variable that is kept");
     slots[*slot] = value;
+    // What is computed for a variable is called so.
+    if (const auto *number = std::get_if<Value>(&value))
+      if (Operation *op = number->getDefiningOp();
+          op && !op->hasTrait<OpTrait::ConstantLike>() &&
+          !op->getLoc()->findInstanceOf<NameLoc>())
+        op->setLoc(named(*slot, op->getLoc()));
     return success();
   }
   FailureOr<MemoryPlace> to = place(store, store.getPointer());

@@ -29,16 +29,23 @@ FailureOr<Value> Raiser::raiseBinary(kernel::BinaryOp op) {
   const auto make = [&]<typename Op>() {
     return Value(Op::create(builder, location, x, y));
   };
+  // Integers with a sign do not overflow in C, but in vectors of them.
+  const auto flags = noSign || isa<VectorType>(x.getType())
+                         ? arith::IntegerOverflowFlags::none
+                         : arith::IntegerOverflowFlags::nsw;
+  const auto makeInteger = [&]<typename Op>() {
+    return Value(Op::create(builder, location, x, y, flags));
+  };
   switch (op.getKind()) {
   case BinaryOperator::Add:
     return isFloat ? make.operator()<arith::AddFOp>()
-                   : make.operator()<arith::AddIOp>();
+                   : makeInteger.operator()<arith::AddIOp>();
   case BinaryOperator::Subtract:
     return isFloat ? make.operator()<arith::SubFOp>()
-                   : make.operator()<arith::SubIOp>();
+                   : makeInteger.operator()<arith::SubIOp>();
   case BinaryOperator::Multiply:
     return isFloat ? make.operator()<arith::MulFOp>()
-                   : make.operator()<arith::MulIOp>();
+                   : makeInteger.operator()<arith::MulIOp>();
   case BinaryOperator::Divide:
     return isFloat  ? make.operator()<arith::DivFOp>()
            : noSign ? make.operator()<arith::DivUIOp>()

@@ -34,6 +34,8 @@
 
 namespace sandwich::raising {
 
+struct Slot;
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -47,6 +49,8 @@ bool isUnsigned(mlir::Type type);
 mlir::Type elementOf(mlir::Type type);
 /// What `pointer` points to.
 mlir::Type objectOf(mlir::Value pointer);
+/// `location` of a value with the name of the variable that it is one of.
+mlir::Location named(const Slot &slot, mlir::Location location);
 /// Whether a variable of `type` can be values, one for each number in it.
 bool canBeSlots(mlir::Type type);
 /// Calls `visit` with the path and the type of each number in `type`.

@@ -49,6 +49,16 @@ Type raising::objectOf(Value pointer) {
 // Variables
 //===----------------------------------------------------------------------===//
 
+Location raising::named(const Slot &slot, Location location) {
+  auto variable = cast<kernel::VariableOp>(slot.variable);
+  const StringRef name = slot.path.empty()
+                             ? variable.getName()
+                             : StringRef(slot.path).rsplit('.').second;
+  return name.empty() ? location
+                      : NameLoc::get(StringAttr::get(variable.getContext(), name),
+                                     location);
+}
+
 bool raising::canBeSlots(Type type) {
   if (auto structure = dyn_cast<kernel::StructureType>(type))
     return !structure.getIsUnion() &&
