@@ -373,11 +373,15 @@ LogicalResult Raiser::raiseOperation(Operation *op) {
         FailureOr<MemoryPlace> from = place(op, offset.getPointer());
         if (failed(from))
           return failure();
+        const int64_t size =
+            kernel::layoutOf(objectOf(offset.getResult()))->size;
+        if (std::optional<int64_t> known = knownIndex(offset)) {
+          set(offset.getResult(), advance(location, *from, {}, *known * size));
+          return success();
+        }
         Value index = asIndex(location, number(offset.getIndex()),
                               offset.getIndex().getType());
-        set(offset.getResult(),
-            advance(location, *from, index,
-                    kernel::layoutOf(objectOf(offset.getResult()))->size));
+        set(offset.getResult(), advance(location, *from, index, size));
         return success();
       })
       .Case([&](kernel::ElementsOp elements) -> LogicalResult {

@@ -51,6 +51,8 @@ mlir::Type elementOf(mlir::Type type);
 mlir::Type objectOf(mlir::Value pointer);
 /// `location` of a value with the name of the variable that it is one of.
 mlir::Location named(const Slot &slot, mlir::Location location);
+/// By how many objects `offset` goes on, if that is a constant.
+std::optional<int64_t> knownIndex(kernel::OffsetOp offset);
 /// Whether a variable of `type` can be values, one for each number in it.
 bool canBeSlots(mlir::Type type);
 /// Calls `visit` with the path and the type of each number in `type`.

@@ -107,6 +107,17 @@ bool Raiser::needsMemory(Value pointer) {
   return false;
 }
 
+std::optional<int64_t> raising::knownIndex(kernel::OffsetOp offset) {
+  auto constant = offset.getIndex().getDefiningOp<kernel::ConstantOp>();
+  auto number =
+      constant ? dyn_cast<IntegerAttr>(constant.getValue()) : IntegerAttr();
+  if (!number || number.getValue().getSignificantBits() > 32)
+    return std::nullopt;
+  return number.getType().isUnsignedInteger()
+             ? static_cast<int64_t>(number.getValue().getZExtValue())
+             : number.getValue().getSExtValue();
+}
+
 bool Raiser::isReachedAs(Value pointer, Type element,
                          llvm::DenseSet<Value> &visited) {
   if (!visited.insert(pointer).second)
@@ -139,10 +150,14 @@ bool Raiser::isReachedAs(Value pointer, Type element,
                          element.getContext()) == element;
     } else if (isa<kernel::OffsetOp, kernel::ElementsOp, kernel::MemberOp,
                    kernel::CastOp>(user)) {
-      // Steps are whole numbers of such elements.
-      fits = kernel::layoutOf(objectOf(user->getResult(0)))->size %
-                     (element.getIntOrFloatBitWidth() / 8) ==
-                 0 &&
+      // Steps are whole numbers of such elements; of bytes, if it is known how
+      // many.
+      int64_t step = kernel::layoutOf(objectOf(user->getResult(0)))->size;
+      if (auto offset = dyn_cast<kernel::OffsetOp>(user))
+        step *= knownIndex(offset).value_or(1);
+      if (isa<kernel::CastOp>(user))
+        step = 0;
+      fits = step % (element.getIntOrFloatBitWidth() / 8) == 0 &&
              isReachedAs(user->getResult(0), element, visited);
     } else if (isa<kernel::CallOp>(user)) {
       fits = isReachedAs(calleeArgument(use), element, visited);
@@ -298,7 +313,7 @@ LogicalResult Raiser::raiseVariable(kernel::VariableOp variable) {
   // Once, however often its block runs.
   OpBuilder entry = OpBuilder::atBlockBegin(&made.getBody().front());
   Value memory = memref::AllocaOp::create(
-      entry, location, MemRefType::get({count}, element),
+      entry, named({variable, ""}, location), MemRefType::get({count}, element),
       entry.getI64IntegerAttr(
           std::max<int64_t>(64, variable.getAlignment().value_or(1))));
   memory = memref::CastOp::create(

@@ -576,8 +576,14 @@ bool LoopAnalysis::findRepetitions() {
     for (bool changed = true; changed && parts.size() > 1;) {
       changed = false;
       for (Value part : parts) {
-        Operation *user =
-            part.hasOneUse() ? *part.user_begin() : nullptr;
+        Operation *user = part.hasOneUse() ? *part.user_begin() : nullptr;
+        if (auto reduction = dyn_cast_if_present<vector::ReductionOp>(user);
+            reduction && kindOf(reduction) == *kinds[leader]) {
+          parts.erase(part);
+          parts.insert(reduction.getResult());
+          changed = true;
+          break;
+        }
         std::optional<Combination> sum =
             user ? findCombination(user) : std::nullopt;
         if (!sum || sum->kind != *kinds[leader] || sum->lhs == sum->rhs ||

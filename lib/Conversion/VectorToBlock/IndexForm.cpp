@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -92,4 +93,26 @@ IndexForm widening::indexFormOf(Value value) {
     }
   form.terms[value] = 1;
   return form;
+}
+
+bool widening::isMultipleOf(const IndexForm &form, int64_t number) {
+  const auto isMultiple = [&](Value value, int64_t factor) {
+    if (factor % number == 0)
+      return true;
+    // What is cut off, or multiplied.
+    Operation *op = value.getDefiningOp();
+    if (!isa_and_nonnull<arith::AndIOp, arith::MulIOp>(op))
+      return false;
+    std::optional<int64_t> by = constantOf(op->getOperand(1));
+    if (!by)
+      return false;
+    if (isa<arith::AndIOp>(op))
+      return llvm::isPowerOf2_64(-static_cast<uint64_t>(*by)) &&
+             -*by % number == 0;
+    return neverWraps(op) && *by % number == 0;
+  };
+  return form.constant % number == 0 &&
+         llvm::all_of(form.terms, [&](const auto &term) {
+           return isMultiple(term.first, term.second);
+         });
 }

@@ -34,6 +34,9 @@ struct IndexForm {
 /// sign. Arithmetic of integers is seen through where it cannot overflow.
 IndexForm indexFormOf(mlir::Value value);
 
+/// Whether `form` is a multiple of `number` whatever its values are.
+bool isMultipleOf(const IndexForm &form, int64_t number);
+
 /// The number that `value` is known to be.
 std::optional<int64_t> constantOf(mlir::Value value);
 

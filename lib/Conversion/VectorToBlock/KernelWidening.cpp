@@ -10,7 +10,6 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -27,6 +26,13 @@ using block::SizeAttr;
 static StringRef nameOf(Value value) {
   auto name = value.getLoc()->findInstanceOf<NameLoc>();
   return name ? name.getName().getValue() : StringRef();
+}
+
+SizeAttr KernelWidening::sizeOf(const TileLoop &tile) {
+  std::string &name = tileNames[tile.loop];
+  if (name.empty())
+    name = uniqueName(tile.name);
+  return SizeAttr::getSorted(b.getContext(), 1, {name});
 }
 
 std::string KernelWidening::uniqueName(StringRef wanted) {
@@ -92,6 +98,14 @@ void KernelWidening::makeKernel() {
 Value KernelWidening::termIndex(Value value) {
   if (Value counter = counters.lookup(value))
     return counter;
+  if (const TileLoop *tile = tiles.findTurn(value)) {
+    scf::ForOp loop = tile->loop;
+    IndexForm rest = indexFormOf(loop.getUpperBound());
+    rest.add(indexFormOf(loop.getInductionVar()), -1);
+    Value left = form(rest);
+    return arith::MinSIOp::create(b, left,
+                                  block::SizeOp::create(b, sizeOf(*tile)));
+  }
   if (value.getType().isIndex())
     return mapped(value);
   Operation *op = value.getDefiningOp();
@@ -440,43 +454,18 @@ LogicalResult KernelWidening::emitAccess(Operation *op) {
 // Masks
 //===----------------------------------------------------------------------===//
 
-/// How many of the first lanes hold in a mask of `width` that has the bits of
-/// `bits`; null if it is no such.
-static Value countOfBits(Value bits, int64_t width) {
-  Operation *op = bits.getDefiningOp();
-  if (isa_and_nonnull<arith::TruncIOp, arith::ExtUIOp, arith::ExtSIOp>(op))
-    return countOfBits(op->getOperand(0), width);
-  // (1 << count) - 1
-  const auto isOne = [](Value value) { return constantOf(value) == 1; };
-  const auto shiftedOne = [&](Value value) -> Value {
-    auto shift = value.getDefiningOp<arith::ShLIOp>();
-    return shift && isOne(shift.getLhs()) ? shift.getRhs() : Value();
-  };
-  if (isa_and_nonnull<arith::AddIOp>(op) &&
-      constantOf(op->getOperand(1)) == -1)
-    return shiftedOne(op->getOperand(0));
-  if (isa_and_nonnull<arith::SubIOp>(op) && isOne(op->getOperand(1)))
-    return shiftedOne(op->getOperand(0));
-  // ~(-1 << count)
-  if (isa_and_nonnull<arith::XOrIOp>(op) && constantOf(op->getOperand(1)) == -1)
-    if (auto shift = op->getOperand(0).getDefiningOp<arith::ShLIOp>();
-        shift && constantOf(shift.getLhs()) == -1)
-      return shift.getRhs();
-  return {};
-}
-
-LogicalResult KernelWidening::emitMask(Operation *op, Value count) {
-  Value result = op->getResult(0);
-  auto type = cast<VectorType>(result.getType());
-  Value end = index(count);
+LogicalResult KernelWidening::emitMask(vector::CreateMaskOp mask) {
+  if (mask.getOperands().size() != 1)
+    return refuse(mask, "a mask of several dimensions");
+  SizeAttr size = SizeAttr::getSorted(b.getContext(),
+                                      mask.getType().getNumElements(), {});
+  Value end = index(mask.getOperands().front());
   Value first = arith::ConstantIndexOp::create(b, 0);
-  SizeAttr size =
-      SizeAttr::getSorted(b.getContext(), type.getNumElements(), {});
   Value lanes = block::RangeOp::create(
       b, block::RangeType::get(b.getContext(), size), first, end);
-  counts[result] = end;
-  map(result, block::InsideOp::create(b, block::blockOf(size, b.getI1Type()),
-                                      lanes));
+  counts[mask] = end;
+  map(mask, block::InsideOp::create(b, block::blockOf(size, b.getI1Type()),
+                                    lanes));
   return success();
 }
 
@@ -503,9 +492,11 @@ LogicalResult KernelWidening::emitFor(scf::ForOp loop) {
     if (!inits.back())
       return refuse(loop, "it carries what is not known");
   }
-  auto made = scf::ForOp::create(b, index(loop.getLowerBound()),
-                                 index(loop.getUpperBound()),
-                                 arith::ConstantIndexOp::create(b, *step), inits);
+  const TileLoop *tile = tiles.find(loop);
+  Value begin = index(loop.getLowerBound()), end = index(loop.getUpperBound());
+  Value by = tile ? block::SizeOp::create(b, sizeOf(*tile)).getResult()
+                  : arith::ConstantIndexOp::create(b, *step).getResult();
+  auto made = scf::ForOp::create(b, begin, end, by, inits);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(made.getBody());
   Value variable = loop.getInductionVar();
@@ -539,20 +530,24 @@ LogicalResult KernelWidening::emitFor(scf::ForOp loop) {
 LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
   scf::ForOp loop = found.loop;
   const int64_t step = *constantOf(loop.getStep());
-  // Of so many turns as there are all places are those of whole vectors; where
-  // how many is not known, the last place is what the loop says.
-  IndexForm lower, upper;
+  // Where a turn's places are not all before the loop's end, it has them anyway.
+  IndexForm lower, upper, span = indexFormOf(loop.getUpperBound());
   lower.add(indexFormOf(loop.getLowerBound()), found.scale);
-  std::optional<int64_t> first = constantOf(loop.getLowerBound()),
-                         last = constantOf(loop.getUpperBound());
-  if (first && last)
-    upper.constant = found.scale * *first +
-                     found.lanes * found.copies *
-                         llvm::divideCeil(std::max<int64_t>(*last - *first, 0),
-                                          step);
-  else
-    upper.add(indexFormOf(loop.getUpperBound()), found.scale);
-  Value begin = form(lower), end = form(upper);
+  upper.add(span, found.scale);
+  span.add(indexFormOf(loop.getLowerBound()), -1);
+  Value begin = form(lower), end;
+  if (isMultipleOf(span, step)) {
+    end = form(upper);
+  } else {
+    const int64_t places = step * found.scale;
+    span.constant += step - 1;
+    Value turns = arith::FloorDivSIOp::create(
+        b, form(span), arith::ConstantIndexOp::create(b, step));
+    end = arith::MulIOp::create(b, turns,
+                                arith::ConstantIndexOp::create(b, places));
+    if (!lower.terms.empty() || lower.constant != 0)
+      end = arith::AddIOp::create(b, begin, end);
+  }
   SizeAttr size = widthOf(found.lanes, found.copies);
   Value by = block::SizeOp::create(b, size);
   current = &found;
@@ -570,6 +565,8 @@ LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
     range = block::RangeOp::create(
         b, block::RangeType::get(b.getContext(), size), made.getInductionVar(),
         end);
+    if (!nameOf(loop.getInductionVar()).empty())
+      range.getDefiningOp()->setLoc(loop.getInductionVar().getLoc());
     unsigned next = 0;
     for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs()))
       if (found.leaders[number] == number) {
@@ -691,13 +688,14 @@ LogicalResult KernelWidening::emit(Operation *op) {
     SmallVector<SizeAttr> sizes;
     for (int64_t each : type.getShape())
       sizes.push_back(SizeAttr::getSorted(b.getContext(), each, {}));
+    if (const TileLoop *tile = tiles.findMemory(alloca))
+      sizes = {sizeOf(*tile)};
     if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
         llvm::is_contained(type.getShape(), 0))
       return refuse(op, "memory of such a shape");
     map(alloca.getResult(),
-        block::ScratchOp::create(
-            b, MemRefType::get(type.getShape(), type.getElementType()),
-            block::SizesAttr::get(b.getContext(), sizes)));
+        block::ScratchOp::create(b, block::memoryOf(sizes, type.getElementType()),
+                                 block::SizesAttr::get(b.getContext(), sizes)));
     return success();
   }
   if (auto load = dyn_cast<memref::LoadOp>(op)) {
@@ -733,21 +731,8 @@ LogicalResult KernelWidening::emit(Operation *op) {
     }
     return refuse(op, "lanes that differ");
   }
-  if (isa<vector::BitCastOp>(op) &&
-      getElementTypeOrSelf(op->getResult(0)).isInteger(1)) {
-    auto bits = op->getOperand(0).getDefiningOp<vector::BroadcastOp>();
-    Value count =
-        bits ? countOfBits(bits.getSource(),
-                           cast<VectorType>(op->getResult(0).getType())
-                               .getNumElements())
-             : Value();
-    if (!count)
-      return refuse(op, "a mask that is not one of the first lanes");
-    return emitMask(op, count);
-  }
-  if (auto mask = dyn_cast<vector::CreateMaskOp>(op);
-      mask && mask.getOperands().size() == 1)
-    return emitMask(op, mask.getOperands().front());
+  if (auto mask = dyn_cast<vector::CreateMaskOp>(op))
+    return emitMask(mask);
   if (isElementwise(op))
     return emitElementwise(op);
   return refuse(op, "an operation of this kind");
@@ -774,13 +759,17 @@ FailureOr<func::FuncOp> KernelWidening::run() {
   // Choices around what it was written for.
   SmallVector<block::ParameterAttr> parameters;
   MLIRContext *context = b.getContext();
-  for (const auto &[lanes, name] : widths) {
-    SmallVector<int64_t> choices = {8, 16, 32, 64};
-    if (!llvm::is_contained(choices, lanes))
-      choices.insert(llvm::lower_bound(choices, lanes), lanes);
+  const auto add = [&](StringRef name, SmallVector<int64_t> choices,
+                       int64_t written) {
+    if (!llvm::is_contained(choices, written))
+      choices.insert(llvm::lower_bound(choices, written), written);
     parameters.push_back(block::ParameterAttr::get(
-        context, b.getStringAttr(name), choices, lanes));
-  }
+        context, b.getStringAttr(name), choices, written));
+  };
+  for (const auto &[lanes, name] : widths)
+    add(name, {8, 16, 32, 64}, lanes);
+  for (const auto &[op, name] : tileNames)
+    add(name, {8, 16, 32, 64, 128}, tiles.find(cast<scf::ForOp>(op))->size);
   kernel->setAttr(BlockDialect::parametersName,
                   block::ParametersAttr::get(context, parameters));
   return kernel;

@@ -9,8 +9,8 @@
 /// \file
 /// Writes a function of vectors again as a kernel of dialect block. Loops over
 /// neighbors (BlockLoops.h) go by blocks whose size is a parameter; what they
-/// sum up is one number behind them. All other vectors become blocks of as many
-/// numbers as they had lanes.
+/// sum up is one number behind them, and the size of tiles (TileLoops.h) is one,
+/// too. All other vectors become blocks of as many numbers as they had lanes.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 #define SANDWICH_LIB_CONVERSION_VECTORTOBLOCK_KERNELWIDENING_H
 
 #include "BlockLoops.h"
+#include "TileLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -29,7 +30,7 @@ class KernelWidening {
 public:
   /// Of `function`, in which reductions are recognized.
   explicit KernelWidening(mlir::func::FuncOp function)
-      : function(function), loops(function),
+      : function(function), loops(function), tiles(function, loops),
         b(function.getLoc(), function) {}
 
   /// The kernel, before the function; a warning says at which operation it
@@ -44,6 +45,7 @@ private:
   void makeKernel();
   /// The size of vectors of `lanes` in a block loop, so many times.
   block::SizeAttr widthOf(int64_t lanes, int64_t times);
+  block::SizeAttr sizeOf(const TileLoop &tile);
   std::string uniqueName(llvm::StringRef wanted);
 
   //===--------------------------------------------------------------------===//
@@ -87,7 +89,7 @@ private:
   llvm::LogicalResult emitStep(mlir::Operation *op);
   llvm::LogicalResult emitSum(mlir::Operation *op);
   llvm::LogicalResult emitAccess(mlir::Operation *op);
-  llvm::LogicalResult emitMask(mlir::Operation *op, mlir::Value count);
+  llvm::LogicalResult emitMask(mlir::vector::CreateMaskOp mask);
   llvm::LogicalResult emitFor(mlir::scf::ForOp loop);
   llvm::LogicalResult emitBlockLoop(const BlockLoop &loop);
   llvm::LogicalResult emitIf(mlir::scf::IfOp branch);
@@ -103,6 +105,7 @@ private:
 
   mlir::func::FuncOp function, kernel;
   BlockLoops loops;
+  TileLoops tiles;
   mlir::ImplicitLocOpBuilder b;
   llvm::DenseMap<mlir::Value, mlir::Value> mapping;
   /// Indices that loops count, and how many of a mask's lanes hold.
@@ -111,7 +114,9 @@ private:
   const BlockLoop *current = nullptr;
   mlir::Value range;
   llvm::StringSet<> names;
+  /// What parameters are called.
   llvm::MapVector<int64_t, std::string> widths;
+  llvm::MapVector<mlir::Operation *, std::string> tileNames;
   llvm::SmallVector<mlir::Value> results;
 };
 

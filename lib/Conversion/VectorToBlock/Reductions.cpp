@@ -284,8 +284,10 @@ std::optional<std::vector<Parts>> Decomposition::partsOf(Value value) {
 /// Where all lanes of vectors became `value`, the reductions of those;
 /// null for others.
 static Value reduceAgain(OpBuilder &builder, Operation *op) {
-  std::optional<Combination> combination = findCombination(op);
   Value value = op->getResult(0);
+  auto lane = dyn_cast<vector::ExtractOp>(op);
+  std::optional<Combination> combination =
+      findCombination(lane ? lane.getSource().getDefiningOp() : op);
   if (!combination)
     return {};
   Decomposition decomposition(combination->kind);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelWidening.h"
+#include "Preparation.h"
 
 #include "sandwich/Conversion/Passes.h"
 
@@ -28,6 +29,9 @@ struct VectorToBlock : sandwich::impl::VectorToBlockBase<VectorToBlock> {
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (function.isExternal() || block::isKernel(function))
         continue;
+      widening::simplifyInductions(function);
+      widening::forwardStores(function);
+      widening::recognizeMasks(function);
       widening::recognizeReductions(function);
       if (succeeded(widening::KernelWidening(function).run()))
         function.erase();
