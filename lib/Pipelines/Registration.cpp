@@ -17,6 +17,7 @@
 #include "sandwich/Dialect/Tile/IR/Tile.h"
 #include "sandwich/Dialect/Topo/IR/Topo.h"
 #include "sandwich/Dialect/Topo/Transforms/Passes.h"
+#include "sandwich/Kernel/Raise.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Transforms/Passes.h"
 
@@ -43,6 +44,9 @@ void sandwich::registerSandwichPasses() {
   lm::registerLMPasses();
   gemm::registerGemmPasses();
   topo::registerTopoPasses();
+  PassPipelineRegistration<>(
+      "raise-kernels", "From dialect kernel to dialect block",
+      kernel::addRaisingPasses);
   PassPipelineRegistration<ModelToScheduleOptions>(
       "model-to-schedule", "From model IR to schedule IR",
       buildModelToSchedulePipeline);

@@ -76,7 +76,8 @@ static void declare(CLI::App &app, Arguments &arguments) {
   tuning
       ->add_option("--size", arguments.sizes,
                    "How large an argument is that the kernel is measured "
-                   "with: NAME=NUMBER; may be repeated. Code is made for any")
+                   "with, or what an integer is: NAME=NUMBER; may be "
+                   "repeated. Code is made for any")
       ->needs(tune)
       ->allow_extra_args(false);
   tuning
@@ -157,9 +158,10 @@ static Result<block::Bindings> tune(func::FuncOp kernel,
   SANDWICH_ASSIGN_OR_RETURN(options.sizes,
                             readBindings(arguments.sizes, "--size"));
   for (const auto &each : options.sizes)
-    if (!block::findDimension(kernel, each.first()))
+    if (!block::findDimension(kernel, each.first()) &&
+        !kernel::findArgument(kernel, each.first()))
       return makeError("--size ", each.first().str(),
-                       " is no size of an argument");
+                       " is no size of an argument, and no argument");
   const bool isTerminal = isatty(STDERR_FILENO) != 0;
   options.progress = [&](size_t measured, size_t most) {
     if (isTerminal)
@@ -187,6 +189,15 @@ static Result<block::Bindings> tune(func::FuncOp kernel,
       tuned->best.seconds * 1e6, tuned->untuned.seconds * 1e6,
       tuned->measurements, seconds,
       tuned->complete ? "" : ", not all that there are");
+  for (const block::Bindings &wrong : tuned->wrong) {
+    llvm::errs() << "warning: " << kernel.getSymName() << ":";
+    for (block::ParameterAttr each :
+         block::parametersOf(kernel).getParameters())
+      if (each.isTuned())
+        llvm::errs() << " " << each.getName().getValue() << "="
+                     << wrong.lookup(each.getName());
+    llvm::errs() << " computes something else, and is not taken\n";
+  }
   return tuned->best.parameters;
 }
 

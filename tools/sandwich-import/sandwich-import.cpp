@@ -16,6 +16,7 @@
 #include "sandwich/Dialect/Kernel/IR/Kernel.h"
 #include "sandwich/Kernel/Export.h"
 #include "sandwich/Kernel/Import.h"
+#include "sandwich/Kernel/Raise.h"
 #include "sandwich/Kernel/Text.h"
 #include "sandwich/Support/File.h"
 
@@ -64,7 +65,8 @@ static void declare(CLI::App &app, Arguments &arguments) {
       ->allow_extra_args(false);
   app.add_option("--emit", arguments.emit,
                  "ir: dialect kernel of C++, dialect block of text; cpp: C++ "
-                 "of dialect kernel; text: text of dialect block")
+                 "of dialect kernel; text: text of dialect block, to which C++ "
+                 "and dialect kernel are raised")
       ->check(CLI::IsMember({"ir", "cpp", "text"}))
       ->capture_default_str();
   app.add_option("--type", arguments.types,
@@ -136,6 +138,11 @@ static OwningOpRef<ModuleOp> read(Arguments &arguments, MLIRContext &context) {
   return kernel::importKernels(arguments.input, arguments.import, context);
 }
 
+/// Whether there are functions of the lower level.
+static bool hasFunctions(ModuleOp module) {
+  return !module.getOps<kernel::FuncOp>().empty();
+}
+
 static Status write(const std::string &path, const std::string &text) {
   if (path == "-") {
     llvm::outs() << text;
@@ -157,6 +164,7 @@ int main(int argc, char **argv) {
                "  sandwich-import quants.c --function vec_dot_q8_0 -I include "
                "-m avx2 -m fma -m f16c\n"
                "  sandwich-import softmax.mlir --emit=cpp -o softmax.cpp\n"
+               "  sandwich-import softmax.mlir --emit=text -o softmax.kernel\n"
                "  sandwich-import rms_norm.kernel -o rms_norm.mlir\n",
                "sandwich-import");
   declare(app, arguments);
@@ -174,12 +182,17 @@ int main(int argc, char **argv) {
     }
     llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error
                          ? "error: "
+                     : diagnostic.getSeverity() == DiagnosticSeverity::Warning
+                         ? "warning: "
                          : "note: ")
                  << diagnostic << "\n";
     return success();
   });
   OwningOpRef<ModuleOp> module = read(arguments, context);
   if (!module)
+    return EXIT_FAILURE;
+  if (arguments.emit == "text" && hasFunctions(*module) &&
+      failed(kernel::raiseKernels(*module)))
     return EXIT_FAILURE;
   std::string text;
   llvm::raw_string_ostream stream(text);

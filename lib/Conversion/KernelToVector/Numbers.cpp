@@ -34,7 +34,7 @@ FailureOr<Value> Raiser::raiseBinary(kernel::BinaryOp op) {
                          ? arith::IntegerOverflowFlags::none
                          : arith::IntegerOverflowFlags::nsw;
   const auto makeInteger = [&]<typename Op>() {
-    return Value(Op::create(builder, location, x, y, flags));
+    return builder.createOrFold<Op>(location, x, y, flags);
   };
   switch (op.getKind()) {
   case BinaryOperator::Add:
@@ -189,10 +189,10 @@ LogicalResult Raiser::raiseCast(kernel::CastOp op) {
   } else if (fromBits < toBits) {
     value =
         isUnsigned(from)
-            ? Value(arith::ExtUIOp::create(builder, location, target, value))
-            : Value(arith::ExtSIOp::create(builder, location, target, value));
+            ? builder.createOrFold<arith::ExtUIOp>(location, target, value)
+            : builder.createOrFold<arith::ExtSIOp>(location, target, value);
   } else if (fromBits > toBits) {
-    value = arith::TruncIOp::create(builder, location, target, value);
+    value = builder.createOrFold<arith::TruncIOp>(location, target, value);
   }
   set(op.getResult(), value);
   return success();

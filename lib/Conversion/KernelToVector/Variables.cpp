@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -107,15 +108,35 @@ bool Raiser::needsMemory(Value pointer) {
   return false;
 }
 
-std::optional<int64_t> raising::knownIndex(kernel::OffsetOp offset) {
-  auto constant = offset.getIndex().getDefiningOp<kernel::ConstantOp>();
-  auto number =
-      constant ? dyn_cast<IntegerAttr>(constant.getValue()) : IntegerAttr();
-  if (!number || number.getValue().getSignificantBits() > 32)
+/// The integer that `value` is known to be, of a few steps at most.
+static std::optional<int64_t> knownInteger(Value value) {
+  constexpr unsigned mostBits = 32;
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast_if_present<kernel::ConstantOp>(op)) {
+    auto number = dyn_cast<IntegerAttr>(constant.getValue());
+    if (!number || number.getValue().getActiveBits() > mostBits)
+      return std::nullopt;
+    return number.getType().isUnsignedInteger()
+               ? static_cast<int64_t>(number.getValue().getZExtValue())
+               : number.getValue().getSExtValue();
+  }
+  if (isa_and_nonnull<kernel::CastOp>(op) &&
+      isa<IntegerType>(op->getOperand(0).getType()))
+    return knownInteger(op->getOperand(0));
+  auto product = dyn_cast_if_present<kernel::BinaryOp>(op);
+  if (!product || product.getKind() != kernel::BinaryOperator::Multiply)
     return std::nullopt;
-  return number.getType().isUnsignedInteger()
-             ? static_cast<int64_t>(number.getValue().getZExtValue())
-             : number.getValue().getSExtValue();
+  std::optional<int64_t> lhs = knownInteger(product.getLhs()),
+                         rhs = knownInteger(product.getRhs());
+  int64_t result = 0;
+  if (!lhs || !rhs || llvm::MulOverflow(*lhs, *rhs, result) ||
+      std::abs(result) >= int64_t(1) << (mostBits - 1))
+    return std::nullopt;
+  return result;
+}
+
+std::optional<int64_t> raising::knownIndex(kernel::OffsetOp offset) {
+  return knownInteger(offset.getIndex());
 }
 
 bool Raiser::isReachedAs(Value pointer, Type element,

@@ -352,6 +352,13 @@ LogicalResult KernelWidening::emitElementwise(Operation *op) {
     }
     SmallVector<Value> operands = llvm::map_to_vector(
         op->getOperands(), [&](Value each) { return mapped(each); });
+    if (std::optional<Combination> combination = findCombination(op))
+      for (auto [one, other] : {std::pair(combination->lhs, combination->rhs),
+                                std::pair(combination->rhs, combination->lhs)})
+        if (empty.contains(mapped(one))) {
+          map(result, mapped(other));
+          return success();
+        }
     map(result, rebuild(op, operands, result.getType()));
     return success();
   }
@@ -592,6 +599,8 @@ LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
                         block::ReduceOp::create(
                             b, getElementTypeOrSelf(result), kind,
                             made.getResult(next++), IntegerAttr()));
+    else if (isIdentity(kind, all))
+      empty.insert(all);
     map(result, all);
   }
   return success();

@@ -110,6 +110,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> mapping;
   /// Indices that loops count, and how many of a mask's lanes hold.
   llvm::DenseMap<mlir::Value, mlir::Value> counters, counts;
+  /// Sums of copies, which are part of those of the first one.
+  llvm::DenseSet<mlir::Value> empty;
   /// The block loop that is written now, and the range of its turn.
   const BlockLoop *current = nullptr;
   mlir::Value range;

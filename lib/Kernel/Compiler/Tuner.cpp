@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <random>
@@ -43,12 +44,24 @@ public:
   static Result<Arguments> create(func::FuncOp kernel,
                                   const block::Bindings &sizes);
   void *const *pointers() const { return addresses.data(); }
+  /// Makes all memory that is written to what it was at first.
+  void reset();
+  /// Keeps what memory holds now as what is right.
+  void keepResults();
+  /// Whether it holds what is right, but for what rounding does to sums.
+  bool hasResults() const;
 
 private:
+  struct Written {
+    size_t memory;
+    Type element;
+    std::vector<std::byte> initial, results;
+  };
   std::vector<AnonymousMemory> memory;
   /// Numbers, and what describes memory, in words of 64 bits.
   std::vector<std::vector<int64_t>> words;
   std::vector<void *> addresses;
+  std::vector<Written> written;
 };
 
 } // namespace
@@ -67,6 +80,89 @@ static uint64_t randomBits(Type type, std::minstd_rand &random) {
   return number.bitcastToAPInt().getZExtValue();
 }
 
+static StringRef nameOf(BlockArgument argument) {
+  auto name = argument.getLoc()->findInstanceOf<NameLoc>();
+  return name ? name.getName().getValue() : StringRef();
+}
+
+std::optional<unsigned> kernel::findArgument(func::FuncOp kernel,
+                                             StringRef name) {
+  for (BlockArgument each : kernel.getArguments())
+    if (nameOf(each) == name)
+      return each.getArgNumber();
+  return std::nullopt;
+}
+
+static bool isWritten(BlockArgument argument) {
+  return llvm::any_of(argument.getUses(), [](OpOperand &use) {
+    return isa<block::StoreOp, memref::StoreOp>(use.getOwner()) &&
+           use.getOperandNumber() == 1;
+  });
+}
+
+/// The number that `bytes` have as `type`.
+static double numberAt(const std::byte *bytes, Type type) {
+  uint64_t bits = 0;
+  const unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  std::memcpy(&bits, bytes, (width + 7) / 8);
+  if (auto floats = dyn_cast<FloatType>(type)) {
+    llvm::APFloat number(floats.getFloatSemantics(),
+                         llvm::APInt(width, bits));
+    bool loses = false;
+    number.convert(llvm::APFloat::IEEEdouble(),
+                   llvm::APFloat::rmNearestTiesToEven, &loses);
+    return number.convertToDouble();
+  }
+  return static_cast<double>(
+      llvm::APInt(width, bits, false, /*implicitTrunc=*/true).getSExtValue());
+}
+
+void Arguments::reset() {
+  for (const Written &each : written)
+    std::ranges::copy(each.initial, memory[each.memory].data());
+}
+
+void Arguments::keepResults() {
+  for (Written &each : written)
+    each.results.assign(memory[each.memory].data(),
+                        memory[each.memory].data() + each.initial.size());
+}
+
+bool Arguments::hasResults() const {
+  for (const Written &each : written) {
+    const std::byte *now = memory[each.memory].data();
+    const size_t width = (each.element.isIndex()
+                              ? 64
+                              : each.element.getIntOrFloatBitWidth() + 7) /
+                         8;
+    // Floats of few digits may be rounded to either side; integers that were
+    // floats, too.
+    auto floats = dyn_cast<FloatType>(each.element);
+    const double relative =
+        !floats ? 0
+                : std::max(1e-3, std::ldexp(4.0, -static_cast<int>(
+                                                     floats.getFPMantissaWidth())));
+    double largest = 0;
+    for (size_t i = 0; i + width <= each.results.size(); i += width)
+      if (const double right =
+              std::abs(numberAt(each.results.data() + i, each.element));
+          std::isfinite(right))
+        largest = std::max(largest, right);
+    const double most = floats ? relative * largest : 1;
+    for (size_t i = 0; i + width <= each.results.size(); i += width) {
+      if (std::memcmp(now + i, each.results.data() + i, width) == 0)
+        continue;
+      const double right = numberAt(each.results.data() + i, each.element),
+                   number = numberAt(now + i, each.element);
+      const bool isSame = std::isnan(right) ? std::isnan(number)
+                                            : std::abs(number - right) <= most;
+      if (!isSame)
+        return false;
+    }
+  }
+  return true;
+}
+
 Result<Arguments> Arguments::create(func::FuncOp kernel,
                                     const block::Bindings &sizes) {
   Arguments made;
@@ -77,7 +173,11 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
     block::SizesAttr shape =
         block::sizesOfArgument(kernel, argument.getArgNumber());
     if (!shape) {
-      made.words.push_back({static_cast<int64_t>(randomBits(element, random))});
+      auto given = sizes.find(nameOf(argument));
+      made.words.push_back({given != sizes.end() && element.isIntOrIndex()
+                                ? given->second
+                                : static_cast<int64_t>(
+                                      randomBits(element, random))});
       continue;
     }
     const uint64_t width = (element.getIntOrFloatBitWidth() + 7) / 8;
@@ -127,6 +227,11 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
       words.push_back(stride);
     }
     made.words.push_back(std::move(words));
+    if (isWritten(argument)) {
+      std::vector<std::byte> initial(memory.data(), memory.data() + bytes);
+      made.written.push_back(
+          {made.memory.size(), element, std::move(initial), {}});
+    }
     made.memory.push_back(std::move(memory));
   }
   for (std::vector<int64_t> &each : made.words)
@@ -169,7 +274,8 @@ private:
   using Choice = std::vector<int64_t>;
 
   block::Bindings bindingsOf(const Choice &choice) const;
-  Result<double> measure(const Choice &choice);
+  /// Seconds; nothing where it computes something else.
+  Result<std::optional<double>> measure(const Choice &choice);
   /// Tries `choice`, unless it is known or tuning has ended.
   Status attempt(const Choice &choice, size_t most);
   bool hasEnded() const {
@@ -185,7 +291,7 @@ private:
   std::vector<block::ParameterAttr> tuned;
   const Clock::time_point begin = Clock::now();
   bool stopped = false, skipped = false;
-  std::map<Choice, double> measured;
+  std::map<Choice, std::optional<double>> measured;
   Choice best;
 };
 
@@ -198,7 +304,7 @@ block::Bindings Tuning::bindingsOf(const Choice &choice) const {
   return bindings;
 }
 
-Result<double> Tuning::measure(const Choice &choice) {
+Result<std::optional<double>> Tuning::measure(const Choice &choice) {
   SANDWICH_ASSIGN_OR_RETURN(
       std::string object,
       compileKernel(session, kernel, bindingsOf(choice), target));
@@ -207,12 +313,17 @@ Result<double> Tuning::measure(const Choice &choice) {
                                                  kernel.getSymName().str()}));
   auto function = reinterpret_cast<EntryPoint>(functions[0]);
   // The first call warms caches.
+  arguments.reset();
   function(arguments.pointers());
+  if (measured.empty())
+    arguments.keepResults();
+  else if (!arguments.hasResults())
+    return std::optional<double>();
   size_t calls = 1;
   double shortest = measureOnce(function, arguments, calls);
   for (int round = 1; round < rounds; ++round)
     shortest = std::min(shortest, measureOnce(function, arguments, calls));
-  return shortest;
+  return std::optional(shortest);
 }
 
 Status Tuning::attempt(const Choice &choice, size_t most) {
@@ -222,9 +333,9 @@ Status Tuning::attempt(const Choice &choice, size_t most) {
     skipped = true;
     return {};
   }
-  SANDWICH_ASSIGN_OR_RETURN(double seconds, measure(choice));
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<double> seconds, measure(choice));
   measured[choice] = seconds;
-  if (best.empty() || seconds < measured[best])
+  if (seconds && *seconds < measured[best])
     best = choice;
   if (options.progress && !options.progress(measured.size(), most))
     stopped = true;
@@ -267,13 +378,16 @@ Result<TunedKernel> Tuning::run() {
   // What seems better is measured beside the other once more: one of them may
   // have had a noisy neighbor.
   TunedKernel result;
-  result.untuned = {bindingsOf(untuned), measured[untuned]};
-  result.best = {bindingsOf(best), measured[best]};
+  result.untuned = {bindingsOf(untuned), *measured[untuned]};
+  result.best = {bindingsOf(best), *measured[best]};
+  for (const auto &[choice, seconds] : measured)
+    if (!seconds)
+      result.wrong.push_back(bindingsOf(choice));
   if (best != untuned) {
     for (KernelMeasurement *each : {&result.untuned, &result.best}) {
-      SANDWICH_ASSIGN_OR_RETURN(double again,
+      SANDWICH_ASSIGN_OR_RETURN(std::optional<double> again,
                                 measure(each == &result.best ? best : untuned));
-      each->seconds = std::min(each->seconds, again);
+      each->seconds = std::min(each->seconds, again.value_or(each->seconds));
     }
     if (result.untuned.seconds <= result.best.seconds)
       result.best = result.untuned;

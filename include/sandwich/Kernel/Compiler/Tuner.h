@@ -17,7 +17,8 @@ namespace sandwich::kernel {
 
 struct KernelTuningOptions {
   /// Names of sizes and constants, and what they are: all that the kernel's
-  /// arguments have. Those in `known` are part of the code.
+  /// arguments have. Those in `known` are part of the code. An integer that is
+  /// an argument is as large as its name says here, else 0.
   block::Bindings sizes, known;
   /// After which no other choice is tried.
   double seconds = 30;
@@ -35,11 +36,19 @@ struct KernelMeasurement {
 struct TunedKernel {
   KernelMeasurement untuned, best;
   size_t measurements = 0;
+  /// Choices whose results are not those that the kernel has untuned, beyond
+  /// what another order of sums makes of them: they are not taken.
+  std::vector<block::Bindings> wrong;
   /// Whether all was tried that was to be.
   bool complete = true;
 };
 
-/// Measures `kernel` on one core of this machine, with random numbers. Up to
+/// The number of an argument that is named `name`; nothing if there is none.
+std::optional<unsigned> findArgument(mlir::func::FuncOp kernel,
+                                     llvm::StringRef name);
+
+/// Measures `kernel` on one core of this machine, with random numbers, and
+/// compares what it computes with what it does untuned. Up to
 /// 64 choices are all tried; of more, one parameter at a time is changed from
 /// the best so far, until none gains anything. Errors: a size that is not
 /// given or makes memory too large, a kernel that does not compile, a target

@@ -1,0 +1,440 @@
+//===- Preparation.cpp - Raised functions made plain ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Preparation.h"
+
+#include "IndexForm.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::widening;
+
+void widening::eraseDead(func::FuncOp function) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    SmallVector<Operation *> operations;
+    function.walk([&](Operation *op) { operations.push_back(op); });
+    for (Operation *op : llvm::reverse(operations))
+      if (isOpTriviallyDead(op)) {
+        op->erase();
+        changed = true;
+      }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Memory of the function's own
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Numbers in memory: of an allocation, from byte `first` on.
+struct Bytes {
+  Operation *allocation = nullptr;
+  int64_t first = 0, size = 0;
+};
+
+} // namespace
+
+/// The allocation that `memory` is of, and the byte at which it begins there;
+/// nothing where that is not known.
+static std::optional<std::pair<Operation *, int64_t>> originOf(Value memory) {
+  int64_t byte = 0;
+  for (;;) {
+    Operation *op = memory.getDefiningOp();
+    if (auto cast = dyn_cast_if_present<memref::CastOp>(op)) {
+      memory = cast.getSource();
+    } else if (auto view = dyn_cast_if_present<memref::ViewOp>(op)) {
+      std::optional<int64_t> shift = constantOf(view.getByteShift());
+      if (!shift)
+        return std::nullopt;
+      byte += *shift;
+      memory = view.getSource();
+    } else if (isa_and_nonnull<memref::AllocaOp>(op)) {
+      return std::pair(op, byte);
+    } else {
+      return std::nullopt;
+    }
+  }
+}
+
+static std::optional<Bytes> bytesOf(Value memory, ValueRange indices,
+                                    Type type) {
+  auto origin = originOf(memory);
+  std::optional<int64_t> index =
+      indices.size() == 1 ? constantOf(indices.front()) : std::nullopt;
+  if (!origin || !index)
+    return std::nullopt;
+  const int64_t width =
+      getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+  auto vector = dyn_cast<VectorType>(type);
+  return Bytes{origin->first, origin->second + *index * width,
+               width * (vector ? vector.getNumElements() : 1)};
+}
+
+/// The allocation that `op` writes to; of others null.
+static Operation *writtenAllocation(Operation *op) {
+  Value memory;
+  if (auto store = dyn_cast<vector::StoreOp>(op))
+    memory = store.getBase();
+  else if (auto store = dyn_cast<memref::StoreOp>(op))
+    memory = store.getMemRef();
+  else if (auto store = dyn_cast<vector::MaskedStoreOp>(op))
+    memory = store.getBase();
+  while (memory && isa_and_nonnull<memref::CastOp, memref::ViewOp>(
+                       memory.getDefiningOp()))
+    memory = memory.getDefiningOp()->getOperand(0);
+  return memory ? memory.getDefiningOp() : nullptr;
+}
+
+static void forwardStores(Block &block) {
+  struct Written {
+    Bytes bytes;
+    Value value;
+  };
+  SmallVector<Written> known;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    // What a loop or a branch writes is not known behind it.
+    op.walk([&](Operation *inner) {
+      Operation *allocation = writtenAllocation(inner);
+      if (!allocation)
+        return;
+      std::optional<Bytes> bytes;
+      if (auto store = dyn_cast<vector::StoreOp>(inner);
+          store && inner == &op)
+        bytes = bytesOf(store.getBase(), store.getIndices(),
+                        store.getValueToStore().getType());
+      llvm::erase_if(known, [&](const Written &each) {
+        return each.bytes.allocation == allocation &&
+               (!bytes ||
+                (each.bytes.first < bytes->first + bytes->size &&
+                 bytes->first < each.bytes.first + each.bytes.size));
+      });
+      if (bytes)
+        known.push_back({*bytes, inner->getOperand(0)});
+    });
+    Value memory;
+    ValueRange indices;
+    if (auto load = dyn_cast<memref::LoadOp>(op)) {
+      memory = load.getMemRef();
+      indices = load.getIndices();
+    } else if (auto load = dyn_cast<vector::LoadOp>(op)) {
+      memory = load.getBase();
+      indices = load.getIndices();
+    } else {
+      continue;
+    }
+    Type type = op.getResult(0).getType();
+    std::optional<Bytes> bytes = bytesOf(memory, indices, type);
+    if (!bytes)
+      continue;
+    for (const Written &each : known) {
+      if (each.bytes.allocation != bytes->allocation ||
+          getElementTypeOrSelf(each.value) != getElementTypeOrSelf(type))
+        continue;
+      const int64_t byte = bytes->first - each.bytes.first;
+      const int64_t width =
+          getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+      if (byte < 0 || byte % width != 0 ||
+          bytes->first + bytes->size > each.bytes.first + each.bytes.size)
+        continue;
+      Value lanes = each.value;
+      OpBuilder builder(&op);
+      if (!isa<VectorType>(type))
+        lanes = vector::ExtractOp::create(builder, op.getLoc(), lanes,
+                                          byte / width);
+      else if (type != lanes.getType())
+        continue;
+      op.getResult(0).replaceAllUsesWith(lanes);
+      op.erase();
+      break;
+    }
+  }
+}
+
+void widening::forwardStores(func::FuncOp function) {
+  function.walk([](Block *block) { ::forwardStores(*block); });
+  // What is only written is not needed.
+  SmallVector<memref::AllocaOp> allocations;
+  function.walk([&](memref::AllocaOp op) { allocations.push_back(op); });
+  for (memref::AllocaOp allocation : allocations) {
+    SmallVector<Operation *> users, stores;
+    bool isRead = false;
+    users.push_back(allocation);
+    for (size_t i = 0; i < users.size(); ++i)
+      for (OpOperand &use : users[i]->getResult(0).getUses()) {
+        Operation *user = use.getOwner();
+        if (isa<memref::CastOp, memref::ViewOp>(user))
+          users.push_back(user);
+        else if ((isa<vector::StoreOp, memref::StoreOp>(user) &&
+                  use.getOperandNumber() == 1) ||
+                 isa<vector::MaskedStoreOp>(user))
+          stores.push_back(user);
+        else if (!isOpTriviallyDead(user))
+          isRead = true;
+      }
+    if (isRead)
+      continue;
+    for (Operation *store : stores)
+      store->erase();
+  }
+  eraseDead(function);
+}
+
+//===----------------------------------------------------------------------===//
+// Inductions
+//===----------------------------------------------------------------------===//
+
+/// The number that variable `number` of `loop` grows by.
+static std::optional<int64_t> growthOf(scf::ForOp loop, unsigned number) {
+  Value argument = loop.getRegionIterArg(number);
+  if (!argument.getType().isIndex() && !argument.getType().isInteger(64))
+    return std::nullopt;
+  IndexForm next = indexFormOf(loop.getYieldedValues()[number]);
+  if (next.factorOf(argument) != 1 || next.terms.size() != 1)
+    return std::nullopt;
+  return next.constant;
+}
+
+/// `loop` without the variables `numbers`, which nothing needs; others keep
+/// their names.
+static void eraseVariables(IRRewriter &rewriter, scf::ForOp loop,
+                           const llvm::SmallBitVector &numbers) {
+  rewriter.setInsertionPoint(loop);
+  SmallVector<Value> inits, yielded, arguments = {};
+  SmallVector<OpResult> kept;
+  for (auto [number, init] : llvm::enumerate(loop.getInits()))
+    if (!numbers[number]) {
+      inits.push_back(init);
+      yielded.push_back(loop.getYieldedValues()[number]);
+      kept.push_back(loop->getResult(number));
+    }
+  auto made = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
+                                 loop.getUpperBound(), loop.getStep(), inits,
+                                 nullptr, loop.getUnsignedCmp());
+  made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  arguments.push_back(made.getInductionVar());
+  made.getInductionVar().setLoc(loop.getInductionVar().getLoc());
+  unsigned next = 0;
+  for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+    if (numbers[number]) {
+      arguments.push_back(loop.getInits()[number]);
+      continue;
+    }
+    made.getRegionIterArg(next).setLoc(argument.getLoc());
+    arguments.push_back(made.getRegionIterArg(next++));
+  }
+  if (!made.getBody()->empty())
+    rewriter.eraseOp(&made.getBody()->back());
+  Operation *yield = loop.getBody()->getTerminator();
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
+  rewriter.mergeBlocks(loop.getBody(), made.getBody(), arguments);
+  for (auto [old, result] : llvm::zip_equal(kept, made.getResults()))
+    rewriter.replaceAllUsesWith(old, result);
+  rewriter.eraseOp(loop);
+}
+
+static void simplifyInductions(IRRewriter &rewriter, scf::ForOp loop) {
+  std::optional<int64_t> step = constantOf(loop.getStep());
+  if (!step || *step < 1 || loop.getUnsignedCmp())
+    return;
+  Location location = loop.getLoc();
+  llvm::SmallBitVector gone(loop.getNumRegionIterArgs());
+  for (unsigned number = 0; number < loop.getNumRegionIterArgs(); ++number) {
+    std::optional<int64_t> growth = growthOf(loop, number);
+    if (!growth || *growth % *step != 0)
+      continue;
+    Value argument = loop.getRegionIterArg(number),
+          init = loop.getInits()[number];
+    const auto asType = [&](Value index) -> Value {
+      return argument.getType() == index.getType()
+                 ? index
+                 : arith::IndexCastOp::create(rewriter, location,
+                                              argument.getType(), index);
+    };
+    const auto asIndex = [&](Value value) -> Value {
+      return value.getType().isIndex()
+                 ? value
+                 : arith::IndexCastOp::create(rewriter, location,
+                                              rewriter.getIndexType(), value);
+    };
+    // init + (index - lower) * growth / step
+    const auto valueAt = [&](Value index) {
+      Value turns = arith::SubIOp::create(rewriter, location, asIndex(index),
+                                          asIndex(loop.getLowerBound()));
+      Value by = arith::ConstantIndexOp::create(rewriter, location,
+                                                *growth / *step);
+      turns = arith::MulIOp::create(rewriter, location, turns, by);
+      return arith::AddIOp::create(rewriter, location, init, asType(turns))
+          .getResult();
+    };
+    rewriter.setInsertionPointToStart(loop.getBody());
+    Value inside = valueAt(loop.getInductionVar());
+    rewriter.replaceAllUsesWith(argument, inside);
+    if (!loop.getResult(number).use_empty()) {
+      // The index of the turn that there is not.
+      rewriter.setInsertionPoint(loop);
+      Value span = arith::SubIOp::create(rewriter, location,
+                                         asIndex(loop.getUpperBound()),
+                                         asIndex(loop.getLowerBound()));
+      Value zero = arith::ConstantIndexOp::create(rewriter, location, 0);
+      span = arith::MaxSIOp::create(rewriter, location, span, zero);
+      if (*step != 1) {
+        Value by = arith::ConstantIndexOp::create(rewriter, location, *step);
+        Value more =
+            arith::ConstantIndexOp::create(rewriter, location, *step - 1);
+        span = arith::AddIOp::create(rewriter, location, span, more);
+        span = arith::DivSIOp::create(rewriter, location, span, by);
+        span = arith::MulIOp::create(rewriter, location, span, by);
+      }
+      Value end = arith::AddIOp::create(
+          rewriter, location, asIndex(loop.getLowerBound()), span);
+      rewriter.replaceAllUsesWith(loop.getResult(number), valueAt(end));
+    }
+    gone.set(number);
+  }
+  if (gone.any())
+    eraseVariables(rewriter, loop, gone);
+}
+
+void widening::simplifyInductions(func::FuncOp function) {
+  SmallVector<scf::ForOp> loops;
+  function.walk<WalkOrder::PreOrder>(
+      [&](scf::ForOp loop) { loops.push_back(loop); });
+  IRRewriter rewriter(function.getContext());
+  for (scf::ForOp loop : loops)
+    ::simplifyInductions(rewriter, loop);
+}
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+/// Whether the lanes of `value` are 0, 1, 2 and so on.
+static bool countsLanes(Value value) {
+  DenseIntElementsAttr lanes;
+  if (!matchPattern(value, m_Constant(&lanes)))
+    return isa_and_nonnull<vector::StepOp>(value.getDefiningOp());
+  for (auto [lane, number] : llvm::enumerate(lanes.getValues<APInt>()))
+    if (number != lane)
+      return false;
+  return true;
+}
+
+/// The number in all lanes of `vector`; null if it is no repetition.
+static Value repeatedNumber(Value vector) {
+  auto broadcast = vector.getDefiningOp<vector::BroadcastOp>();
+  return broadcast && !isa<VectorType>(broadcast.getSourceType())
+             ? broadcast.getSource()
+             : Value();
+}
+
+/// How many of the lowest bits of `bits` are set, and none else; null if that
+/// is not so.
+static Value countOfBits(Value bits) {
+  Operation *op = bits.getDefiningOp();
+  if (isa_and_nonnull<arith::TruncIOp, arith::ExtUIOp>(op))
+    return countOfBits(op->getOperand(0));
+  const auto shifted = [](Value value, int64_t number) -> Value {
+    auto shift = value.getDefiningOp<arith::ShLIOp>();
+    return shift && constantOf(shift.getLhs()) == number ? shift.getRhs()
+                                                          : Value();
+  };
+  // (1 << count) - 1
+  if ((isa_and_nonnull<arith::AddIOp>(op) &&
+       constantOf(op->getOperand(1)) == -1) ||
+      (isa_and_nonnull<arith::SubIOp>(op) &&
+       constantOf(op->getOperand(1)) == 1))
+    return shifted(op->getOperand(0), 1);
+  // ~(-1 << count)
+  if (isa_and_nonnull<arith::XOrIOp>(op) && constantOf(op->getOperand(1)) == -1)
+    return shifted(op->getOperand(0), -1);
+  return {};
+}
+
+/// How many of the first lanes of `mask` hold, and none else; null if that is
+/// not so.
+static Value countOfMask(Value mask) {
+  Operation *op = mask.getDefiningOp();
+  if (auto cast = dyn_cast_if_present<vector::BitCastOp>(op)) {
+    Value bits = repeatedNumber(cast.getSource());
+    if (!bits)
+      return {};
+    // Bits that were a mask before.
+    if (auto lane = bits.getDefiningOp<vector::ExtractOp>())
+      if (auto before = lane.getSource().getDefiningOp<vector::BitCastOp>();
+          before && before.getSource().getType() == mask.getType())
+        return countOfMask(before.getSource());
+    return countOfBits(bits);
+  }
+  if (auto known = dyn_cast_if_present<vector::CreateMaskOp>(op);
+      known && known.getOperands().size() == 1)
+    return known.getOperands().front();
+  auto compare = dyn_cast_if_present<arith::CmpIOp>(op);
+  if (!compare)
+    return {};
+  using P = arith::CmpIPredicate;
+  const P predicate = compare.getPredicate();
+  if ((predicate == P::slt || predicate == P::ult) &&
+      countsLanes(compare.getLhs()))
+    return repeatedNumber(compare.getRhs());
+  if ((predicate == P::sgt || predicate == P::ugt) &&
+      countsLanes(compare.getRhs()))
+    return repeatedNumber(compare.getLhs());
+  // Bit number `lane` of all lanes.
+  const auto isNumber = [](Value value, uint64_t number) {
+    DenseIntElementsAttr lanes;
+    return matchPattern(value, m_Constant(&lanes)) && lanes.isSplat() &&
+           lanes.getSplatValue<APInt>() == number;
+  };
+  auto bit = compare.getLhs().getDefiningOp<arith::AndIOp>();
+  if (!bit || !isNumber(bit.getRhs(), 1) ||
+      !((predicate == P::eq && isNumber(compare.getRhs(), 1)) ||
+        (predicate == P::ne && isNumber(compare.getRhs(), 0))))
+    return {};
+  auto shift = bit.getLhs().getDefiningOp<arith::ShRUIOp>();
+  if (!shift || !countsLanes(shift.getRhs()))
+    return {};
+  Value bits = repeatedNumber(shift.getLhs());
+  return bits ? countOfBits(bits) : Value();
+}
+
+void widening::recognizeMasks(func::FuncOp function) {
+  SmallVector<Operation *> operations;
+  function.walk([&](Operation *op) {
+    if (op->getNumResults() != 1)
+      return;
+    auto type = dyn_cast<VectorType>(op->getResult(0).getType());
+    if (type && type.getRank() == 1 && type.getElementType().isInteger(1) &&
+        isa<vector::BitCastOp, arith::CmpIOp>(op))
+      operations.push_back(op);
+  });
+  OpBuilder builder(function);
+  for (Operation *op : operations) {
+    Value count = countOfMask(op->getResult(0));
+    if (!count)
+      continue;
+    builder.setInsertionPoint(op);
+    if (!count.getType().isIndex())
+      count = arith::IndexCastOp::create(builder, op->getLoc(),
+                                         builder.getIndexType(), count);
+    Value mask = vector::CreateMaskOp::create(
+        builder, op->getLoc(), cast<VectorType>(op->getResult(0).getType()),
+        ValueRange(count));
+    op->getResult(0).replaceAllUsesWith(mask);
+  }
+  eraseDead(function);
+}

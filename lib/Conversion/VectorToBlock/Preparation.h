@@ -1,0 +1,34 @@
+//===- Preparation.h - Raised functions made plain --------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_CONVERSION_VECTORTOBLOCK_PREPARATION_H
+#define SANDWICH_LIB_CONVERSION_VECTORTOBLOCK_PREPARATION_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace sandwich::widening {
+
+/// Takes numbers that are read of memory of the function's own, to which a
+/// vector was written just before, from that vector, as of a union; memory
+/// that nothing reads any more goes.
+void forwardStores(mlir::func::FuncOp function);
+
+/// Makes variables of loops that grow by the same number every turn, such as
+/// pointers, sums of where they begin and of the loop's index.
+void simplifyInductions(mlir::func::FuncOp function);
+
+/// Makes a `vector.create_mask` of every mask whose first lanes hold and no
+/// others, be it made of bits or by a comparison with the lanes' numbers.
+void recognizeMasks(mlir::func::FuncOp function);
+
+/// Erases what nothing needs.
+void eraseDead(mlir::func::FuncOp function);
+
+} // namespace sandwich::widening
+
+#endif // SANDWICH_LIB_CONVERSION_VECTORTOBLOCK_PREPARATION_H
