@@ -8,6 +8,7 @@
 
 #include "KernelLowering.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -223,6 +224,27 @@ LogicalResult KernelLowering::lowerBroadcast(BroadcastOp op) {
   return success();
 }
 
+/// Of `count` rows from `first` on, each `stride` behind the one before it, the
+/// sum of their products: each one is rounded once, with its sum.
+Value KernelLowering::sumProducts(const LoweredBlock &lhs,
+                                  const LoweredBlock &rhs, int64_t first,
+                                  int64_t stride, int64_t count) {
+  SmallVector<Value> left = lhs.getRows(b), right = rhs.getRows(b);
+  // Chains that wait for each other less.
+  constexpr int64_t mostChains = 2;
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < count; ++i) {
+    Value one = left[first + i * stride], other = right[first + i * stride];
+    if (i < mostChains)
+      sums.push_back(arith::MulFOp::create(b, one, other));
+    else
+      sums[i % mostChains] =
+          math::FmaOp::create(b, one, other, sums[i % mostChains]);
+  }
+  return sums.size() == 1 ? sums[0]
+                          : combine(b, ReductionKind::Add, sums[0], sums[1]);
+}
+
 LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
   const LoweredBlock &from = blockOf(op.getBlock());
   const ReductionKind kind = op.getKind();
@@ -249,8 +271,7 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
   const bool isLast = axis + 1 == sizes.size();
   sizes.erase(sizes.begin() + axis);
   if (isLast) {
-    SmallVector<Value> numbers = llvm::map_to_vector(
-        rows, [&](Value row) { return reduceRow(b, kind, row); });
+    SmallVector<Value> numbers = reduceRows(b, kind, rows);
     if (sizes.empty())
       set(op.getResult(), numbers[0]);
     else
@@ -264,8 +285,16 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
     stride *= size;
   SmallVector<Value> results;
   const int64_t count = LoweredBlock(sizes, from.getElement()).rowCount();
+  auto product = op.getBlock().getDefiningOp<arith::MulFOp>();
+  const bool sumsProducts = kind == ReductionKind::Add && product;
   for (int64_t row = 0; row < count; ++row) {
     const int64_t first = row / stride * stride * reduced + row % stride;
+    if (sumsProducts) {
+      results.push_back(sumProducts(blockOf(product.getLhs()),
+                                    blockOf(product.getRhs()), first, stride,
+                                    reduced));
+      continue;
+    }
     SmallVector<Value> along;
     for (int64_t i = 0; i < reduced; ++i)
       along.push_back(rows[first + i * stride]);

@@ -72,6 +72,8 @@ private:
   llvm::LogicalResult lowerExpand(ExpandOp op);
   llvm::LogicalResult lowerBroadcast(BroadcastOp op);
   llvm::LogicalResult lowerReduce(ReduceOp op);
+  mlir::Value sumProducts(const LoweredBlock &lhs, const LoweredBlock &rhs,
+                          int64_t first, int64_t stride, int64_t count);
   /// One that computes each number of its result of those at the same place.
   llvm::LogicalResult lowerElementwise(mlir::Operation *op);
 

@@ -115,3 +115,45 @@ Value block::reduceRow(LoopBuilder &builder, ReductionKind kind, Value row) {
     result = combine(builder, kind, result, number);
   return result;
 }
+
+SmallVector<Value> block::reduceRows(LoopBuilder &builder, ReductionKind kind,
+                                     ArrayRef<Value> rows) {
+  auto type = dyn_cast<VectorType>(rows.front().getType());
+  const int64_t width = type ? type.getNumElements() : 1;
+  if (rows.size() < 2 || !llvm::isPowerOf2_64(rows.size()) ||
+      !llvm::isPowerOf2_64(width) || width < 2)
+    return llvm::map_to_vector(
+        rows, [&](Value row) { return reduceRow(builder, kind, row); });
+  SmallVector<Value> vectors(rows);
+  // What is left of each row in a vector, and of how many there are in one.
+  int64_t part = width, parts = 1;
+  const auto step = [&](Value first, Value second) {
+    SmallVector<int64_t> low, high;
+    const int64_t both = first == second ? 1 : 2;
+    for (int64_t number = 0; number < both * parts; ++number)
+      for (int64_t lane = 0; lane < part / 2; ++lane) {
+        low.push_back(number * part + lane);
+        high.push_back(number * part + part / 2 + lane);
+      }
+    Value lhs = vector::ShuffleOp::create(builder, first, second, low);
+    Value rhs = vector::ShuffleOp::create(builder, first, second, high);
+    return combine(builder, kind, lhs, rhs);
+  };
+  while (part > 1) {
+    if (vectors.size() == 1) {
+      vectors[0] = step(vectors[0], vectors[0]);
+    } else {
+      SmallVector<Value> next;
+      for (size_t i = 0; i < vectors.size(); i += 2)
+        next.push_back(step(vectors[i], vectors[i + 1]));
+      vectors = std::move(next);
+      parts *= 2;
+    }
+    part /= 2;
+  }
+  SmallVector<Value> numbers;
+  for (Value each : vectors)
+    for (int64_t lane = 0; lane < parts; ++lane)
+      numbers.push_back(vector::ExtractOp::create(builder, each, lane));
+  return numbers;
+}

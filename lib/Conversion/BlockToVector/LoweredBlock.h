@@ -64,6 +64,11 @@ mlir::Value combine(LoopBuilder &builder, ReductionKind kind, mlir::Value lhs,
 /// All of a vector's numbers, combined in any order; a number is itself.
 mlir::Value reduceRow(LoopBuilder &builder, ReductionKind kind,
                       mlir::Value row);
+/// That of each of `rows`, which have one type. Halves of two rows are put
+/// together in a vector, so that a step is one for both.
+llvm::SmallVector<mlir::Value> reduceRows(LoopBuilder &builder,
+                                          ReductionKind kind,
+                                          llvm::ArrayRef<mlir::Value> rows);
 
 } // namespace sandwich::block
 

@@ -12,7 +12,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -25,28 +24,6 @@ static constexpr int64_t mostCopies = 16;
 //===----------------------------------------------------------------------===//
 // Vectors
 //===----------------------------------------------------------------------===//
-
-Value widening::memoryOf(Value value) {
-  while (auto cast = value.getDefiningOp<memref::CastOp>())
-    value = cast.getSource();
-  return value;
-}
-
-/// That of an access to a vector; null for other operations.
-static Value accessedMemory(Operation *op) {
-  if (auto load = dyn_cast<vector::LoadOp>(op))
-    return load.getBase();
-  if (auto store = dyn_cast<vector::StoreOp>(op))
-    return store.getBase();
-  return {};
-}
-
-Value widening::placeOf(Operation *access) {
-  return llvm::TypeSwitch<Operation *, Value>(access)
-      .Case<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp,
-            vector::MaskedStoreOp>(
-          [](auto op) { return op.getIndices().front(); });
-}
 
 bool widening::isElementwise(Operation *op) {
   return op->getNumResults() == 1 && op->getNumRegions() == 0 &&
@@ -183,10 +160,10 @@ bool LoopAnalysis::findPlaces() {
   if (!step || *step < 1 || made.loop.getUnsignedCmp())
     return false;
   WalkResult result = made.loop.getBody()->walk([&](Operation *op) {
-    if (!accessedMemory(op))
+    if (!isWholeVector(op))
       return WalkResult::advance();
     accesses.push_back(op);
-    const int64_t factor = indexFormOf(placeOf(op)).factorOf(variable());
+    const int64_t factor = indexFormOf(accessedIndex(op)).factorOf(variable());
     auto type = cast<VectorType>(isa<vector::LoadOp>(op)
                                      ? op->getResult(0).getType()
                                      : op->getOperand(0).getType());
@@ -208,7 +185,7 @@ bool LoopAnalysis::findPlaces() {
 }
 
 bool LoopAnalysis::visitAccess(Operation *op, Value memory) {
-  const IndexForm form = indexFormOf(placeOf(op));
+  const IndexForm form = indexFormOf(accessedIndex(op));
   // Places may not move in another way.
   for (const auto &[value, factor] : form.terms)
     if (value != variable() && moving.contains(value))
@@ -219,7 +196,7 @@ bool LoopAnalysis::visitAccess(Operation *op, Value memory) {
     if (memoryOf(accessedMemory(other)) != memoryOf(memory))
       continue;
     std::optional<int64_t> distance =
-        indexFormOf(placeOf(other)).distanceTo(form);
+        indexFormOf(accessedIndex(other)).distanceTo(form);
     if (!distance || std::abs(*distance) >= made.lanes * made.copies)
       continue;
     if (*distance % made.lanes != 0)
@@ -414,8 +391,8 @@ bool LoopAnalysis::visit(Operation *op) {
     return visitFor(inner);
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return visitIf(branch);
-  if (Value memory = accessedMemory(op))
-    return visitAccess(op, memory);
+  if (isWholeVector(op))
+    return visitAccess(op, accessedMemory(op));
   const auto isMoving = [&](Value each) { return moving.contains(each); };
   if (isa<vector::BroadcastOp, arith::ConstantOp>(op))
     return !llvm::any_of(op->getOperands(), isMoving) &&
@@ -456,12 +433,12 @@ bool LoopAnalysis::isIndependentOfOtherPlaces() const {
     });
     if (result.wasInterrupted())
       return false;
-    const IndexForm form = indexFormOf(placeOf(store));
+    const IndexForm form = indexFormOf(accessedIndex(store));
     for (Operation *other : accesses) {
       if (memoryOf(accessedMemory(other)) != memory)
         continue;
       std::optional<int64_t> distance =
-          form.distanceTo(indexFormOf(placeOf(other)));
+          form.distanceTo(indexFormOf(accessedIndex(other)));
       if (!distance || *distance % made.lanes != 0 ||
           std::abs(*distance) >= made.lanes * made.copies)
         return false;
@@ -489,7 +466,7 @@ bool LoopAnalysis::areCopies(Value first, Value other, int64_t copy) const {
     return false;
   if (isa<vector::LoadOp>(one)) {
     std::optional<int64_t> distance =
-        indexFormOf(placeOf(one)).distanceTo(indexFormOf(placeOf(two)));
+        indexFormOf(accessedIndex(one)).distanceTo(indexFormOf(accessedIndex(two)));
     return memoryOf(accessedMemory(one)) == memoryOf(accessedMemory(two)) &&
            distance == copy * made.lanes;
   }
@@ -516,9 +493,9 @@ bool LoopAnalysis::findRepetitions() {
       for (Operation *other : accesses)
         if (isa<vector::StoreOp>(other) &&
             memoryOf(accessedMemory(other)) == memoryOf(accessedMemory(each)))
-          if (std::optional<int64_t> distance = indexFormOf(placeOf(other))
+          if (std::optional<int64_t> distance = indexFormOf(accessedIndex(other))
                                                     .distanceTo(indexFormOf(
-                                                        placeOf(each))))
+                                                        accessedIndex(each))))
             copy = std::max(copy, *distance / made.lanes);
       stores[copy].push_back(each);
     }
@@ -533,8 +510,8 @@ bool LoopAnalysis::findRepetitions() {
       const bool hasFirst = llvm::any_of(stores[0], [&](Operation *first) {
         return memoryOf(accessedMemory(first)) ==
                    memoryOf(accessedMemory(store)) &&
-               indexFormOf(placeOf(first))
-                       .distanceTo(indexFormOf(placeOf(store))) ==
+               indexFormOf(accessedIndex(first))
+                       .distanceTo(indexFormOf(accessedIndex(store))) ==
                    copy * made.lanes &&
                areCopies(first->getOperand(0), store->getOperand(0), copy);
       });

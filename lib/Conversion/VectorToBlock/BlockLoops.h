@@ -17,6 +17,7 @@
 #ifndef SANDWICH_LIB_CONVERSION_VECTORTOBLOCK_BLOCKLOOPS_H
 #define SANDWICH_LIB_CONVERSION_VECTORTOBLOCK_BLOCKLOOPS_H
 
+#include "Accesses.h"
 #include "IndexForm.h"
 #include "Reductions.h"
 
@@ -70,10 +71,6 @@ private:
   llvm::MapVector<mlir::Value, Sum> sums;
 };
 
-/// Where all of memory `value` begins, whatever it was cast to.
-mlir::Value memoryOf(mlir::Value value);
-/// The place of a vector in memory of one dimension.
-mlir::Value placeOf(mlir::Operation *access);
 /// Whether all lanes of `vector` are the same: it repeats a number, or is
 /// computed of such vectors lane by lane.
 bool isUniform(mlir::Value vector);

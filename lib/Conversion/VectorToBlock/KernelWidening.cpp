@@ -42,17 +42,30 @@ std::string KernelWidening::uniqueName(StringRef wanted) {
   return name;
 }
 
-SizeAttr KernelWidening::widthOf(int64_t lanes, int64_t times) {
-  std::string &name = widths[lanes];
+SizeAttr KernelWidening::lanesOf(Type vector) {
+  if (!current)
+    return SizeAttr::getSorted(b.getContext(),
+                               cast<VectorType>(vector).getNumElements(), {});
+  std::string &name = widths[current->lanes];
   if (name.empty())
     name = uniqueName("LANES");
-  return SizeAttr::getSorted(b.getContext(), times, {name});
+  return SizeAttr::getSorted(b.getContext(), current->copies, {name});
+}
+
+SizeAttr KernelWidening::rowsOf() {
+  if (rowsName.empty())
+    rowsName = uniqueName("ROWS");
+  return SizeAttr::getSorted(b.getContext(), 1, {rowsName});
 }
 
 /// The kernel with the function's arguments, whose memory gets sizes, and one
 /// of memory for each result.
 void KernelWidening::makeKernel() {
   SmallVector<Type> types(function.getArgumentTypes());
+  for (auto [type, argument] : llvm::zip_equal(types, function.getArguments()))
+    if (std::optional<int64_t> length = matrices.lengthOf(argument))
+      type = MemRefType::get({ShapedType::kDynamic, *length},
+                             getElementTypeOrSelf(type));
   for (Type each : function.getResultTypes())
     types.push_back(MemRefType::get({1}, each));
   b.setInsertionPoint(function);
@@ -79,14 +92,17 @@ void KernelWidening::makeKernel() {
             ? Location(NameLoc::get(b.getStringAttr(uniqueName("argument"))))
             : old.getLoc());
     map(old, argument);
-    if (isa<MemRefType>(argument.getType()))
-      kernel.setArgAttr(
-          number, sizesName,
-          block::SizesAttr::get(
-              context,
-              SizeAttr::getSorted(
-                  context, 1,
-                  {uniqueName((nameOf(argument) + "_size").str())})));
+    if (!isa<MemRefType>(argument.getType()))
+      continue;
+    std::optional<int64_t> length = matrices.lengthOf(old);
+    SmallVector<SizeAttr> sizes = {SizeAttr::getSorted(
+        context, 1,
+        {uniqueName(
+            (nameOf(argument) + (length ? "_rows" : "_size")).str())})};
+    if (length)
+      sizes.push_back(SizeAttr::getSorted(context, *length, {}));
+    kernel.setArgAttr(number, sizesName,
+                      block::SizesAttr::get(context, sizes));
   }
   b.setInsertionPointToStart(body);
 }
@@ -160,6 +176,14 @@ Value KernelWidening::form(const IndexForm &form) {
   return result;
 }
 
+Value KernelWidening::rebuild(Operation *op, ArrayRef<SizeAttr> sizes,
+                              Value result) {
+  SmallVector<Value> operands;
+  for (Value each : op->getOperands())
+    operands.push_back(as(each, sizes));
+  return rebuild(op, operands, typeOf(result));
+}
+
 Value KernelWidening::rebuild(Operation *op, ValueRange operands, Type type) {
   OperationState state(b.getLoc(), op->getName());
   state.addOperands(operands);
@@ -175,59 +199,117 @@ Value KernelWidening::rebuild(Operation *op, ValueRange operands, Type type) {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-Type KernelWidening::blockType(Type vector) {
-  auto type = cast<VectorType>(vector);
-  SizeAttr size =
-      current ? widthOf(current->lanes, current->copies)
-              : SizeAttr::getSorted(b.getContext(), type.getNumElements(), {});
-  return block::blockOf(size, type.getElementType());
+bool KernelWidening::hasLanes(Value value) const {
+  return isa<VectorType>(value.getType()) && !isUniform(value) &&
+         !loops.sumOf(value);
 }
 
-Value KernelWidening::splat(Value number, Type block) {
-  return block::SplatOp::create(b, block, number);
+SmallVector<SizeAttr> KernelWidening::sizesOf(Value value) {
+  SmallVector<SizeAttr> sizes;
+  if (row && row->perRow.contains(value))
+    sizes.push_back(rowsOf());
+  if (hasLanes(value))
+    sizes.push_back(lanesOf(value.getType()));
+  return sizes;
 }
 
-Value KernelWidening::repeated(Value vector) {
-  Operation *op = vector.getDefiningOp();
+Type KernelWidening::typeOf(Value value) {
+  return block::blockOf(sizesOf(value), getElementTypeOrSelf(value));
+}
+
+Value KernelWidening::repeated(Value value) {
+  if (!isUniform(value))
+    return mapped(value);
+  Operation *op = value.getDefiningOp();
   if (auto broadcast = dyn_cast<vector::BroadcastOp>(op))
     return mapped(broadcast.getSource());
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
-    return integer(cast<SplatElementsAttr>(constant.getValue())
-                       .getSplatValue<TypedAttr>());
-  return mapped(vector);
+    return number(cast<SplatElementsAttr>(constant.getValue())
+                      .getSplatValue<TypedAttr>());
+  return mapped(value);
 }
 
-Value KernelWidening::block(Value vector) {
-  return isUniform(vector) ? splat(repeated(vector), blockType(vector.getType()))
-                           : mapped(vector);
+Value KernelWidening::adapt(Value made, bool hasLanes,
+                            ArrayRef<SizeAttr> sizes) {
+  if (!made || sizes.empty())
+    return made;
+  const bool isBlock = block::isBlock(made.getType());
+  Type type = block::blockOf(sizes, getElementTypeOrSelf(made));
+  if (!isBlock)
+    return block::SplatOp::create(b, type, made);
+  if (made.getType() == type)
+    return made;
+  // A number for each row.
+  if (!hasLanes) {
+    SizeAttr one = SizeAttr::getSorted(b.getContext(), 1, {});
+    made = block::ExpandOp::create(
+        b,
+        block::blockOf({sizes.front(), one}, getElementTypeOrSelf(made)), made,
+        b.getI64IntegerAttr(1));
+  }
+  return block::BroadcastOp::create(b, type, made);
 }
 
-Value KernelWidening::operand(Value value) {
-  return isa<VectorType>(value.getType()) ? block(value) : mapped(value);
+Value KernelWidening::as(Value value, ArrayRef<SizeAttr> sizes) {
+  return adapt(repeated(value), hasLanes(value), sizes);
+}
+
+Value KernelWidening::reduce(ReductionKind kind, Value made, bool isByRow) {
+  ArrayRef<SizeAttr> sizes = block::sizesOf(made.getType());
+  Type number = getElementTypeOrSelf(made);
+  if (sizes.size() == 1)
+    return block::ReduceOp::create(b, number, kind, made, IntegerAttr());
+  // What is left has a number for each row, or for each lane.
+  SizeAttr left = isByRow ? sizes.front() : sizes.back();
+  return block::ReduceOp::create(b, block::blockOf(left, number), kind, made,
+                                 b.getI64IntegerAttr(isByRow ? 1 : 0));
 }
 
 Value KernelWidening::sum(ReductionKind kind, Value vector) {
   if (loops.sumOf(vector))
     return mapped(vector);
-  Type number = getElementTypeOrSelf(vector);
   if (isIdentity(kind, vector))
-    return integer(identityOf(kind, number));
+    return number(identityOf(kind, getElementTypeOrSelf(vector)));
   if (isUniform(vector) &&
       (kind == ReductionKind::Maximum || kind == ReductionKind::Minimum))
     return repeated(vector);
-  return block::ReduceOp::create(b, number, kind, block(vector), IntegerAttr());
+  SmallVector<SizeAttr> sizes = sizesOf(vector);
+  if (isUniform(vector))
+    sizes.push_back(lanesOf(vector.getType()));
+  return reduce(kind, as(vector, sizes), /*isByRow=*/true);
 }
 
 Value KernelWidening::combineSums(ReductionKind kind, Value lhs, Value rhs) {
   if (isIdentity(kind, lhs))
     return rhs;
-  return isIdentity(kind, rhs) ? lhs : combine(b, b.getLoc(), kind, lhs, rhs);
+  if (isIdentity(kind, rhs))
+    return lhs;
+  for (Value each : {lhs, rhs})
+    if (block::isBlock(each.getType())) {
+      lhs = adapt(lhs, false, block::sizesOf(each.getType()));
+      rhs = adapt(rhs, false, block::sizesOf(each.getType()));
+    }
+  return combine(b, b.getLoc(), kind, lhs, rhs);
 }
 
-Value KernelWidening::inside() {
-  return block::InsideOp::create(
-      b, block::blockOf(widthOf(current->lanes, current->copies), b.getI1Type()),
-      range);
+/// `made` where places of the block loop's turn are there, else `other`.
+Value KernelWidening::whereInside(Value made, Value other) {
+  Value inside = block::InsideOp::create(
+      b, block::blockOf(range.getType().getSize(), b.getI1Type()), range);
+  ArrayRef<SizeAttr> sizes = block::sizesOf(made.getType());
+  return arith::SelectOp::create(b, adapt(inside, true, sizes), made, other);
+}
+
+/// `made`, which has a number or lanes for each row, where rows are there, else
+/// what changes no sum.
+Value KernelWidening::whereRows(ReductionKind kind, Value made) {
+  Value inside = block::InsideOp::create(
+      b, block::blockOf(rowRange.getType().getSize(), b.getI1Type()),
+      rowRange);
+  ArrayRef<SizeAttr> sizes = block::sizesOf(made.getType());
+  Value other = adapt(number(identityOf(kind, getElementTypeOrSelf(made))),
+                      false, sizes);
+  return arith::SelectOp::create(b, adapt(inside, false, sizes), made, other);
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,7 +335,6 @@ static bool isZeroOutside(Value vector) {
   return false;
 }
 
-/// A step of a sum in a block loop.
 LogicalResult KernelWidening::emitStep(Operation *op) {
   Value result = op->getResult(0);
   Value before;
@@ -264,76 +345,118 @@ LogicalResult KernelWidening::emitStep(Operation *op) {
     map(result, mapped(before));
     return success();
   }
+  const SmallVector<SizeAttr> sizes = sizesOf(result);
+  Value made;
+  bool isZero = false;
   if (std::optional<Combination> step = findCombination(op)) {
-    Value added = step->lhs == before ? step->rhs : step->lhs;
-    Value made = combine(b, b.getLoc(), step->kind, operand(step->lhs),
-                         operand(step->rhs));
-    if (step->kind != ReductionKind::Add || !isZeroOutside(added))
-      made = arith::SelectOp::create(b, inside(), made, mapped(before));
-    map(result, made);
-    return success();
+    made = combine(b, b.getLoc(), step->kind, as(step->lhs, sizes),
+                   as(step->rhs, sizes));
+    isZero = step->kind == ReductionKind::Add &&
+             isZeroOutside(step->lhs == before ? step->rhs : step->lhs);
+  } else {
+    made = rebuild(op, sizes, result);
+    isZero = isa<math::FmaOp>(op) ? isZeroOutside(op->getOperand(0)) &&
+                                        isZeroOutside(op->getOperand(1))
+                                  : isZeroOutside(op->getOperand(1));
   }
-  SmallVector<Value> operands =
-      llvm::map_to_vector(op->getOperands(),
-                          [&](Value each) { return operand(each); });
-  Value made = rebuild(op, operands, blockType(result.getType()));
-  const bool isZero =
-      isa<math::FmaOp>(op)
-          ? isZeroOutside(op->getOperand(0)) && isZeroOutside(op->getOperand(1))
-          : isZeroOutside(op->getOperand(1));
-  if (!isZero)
-    made = arith::SelectOp::create(b, inside(), made, mapped(before));
-  map(result, made);
+  map(result, isZero ? made : whereInside(made, as(before, sizes)));
   return success();
 }
 
-/// A vector that is known by the sum of its lanes.
+LogicalResult KernelWidening::emitRowStep(Operation *op) {
+  Combination step = *findCombination(op);
+  Value before = step.lhs, added = step.rhs;
+  if (!row->partialSums.contains(before))
+    std::swap(before, added);
+  Value number = mapped(added);
+  if (row->perRow.contains(added))
+    number = reduce(step.kind, whereRows(step.kind, mapped(added)),
+                    /*isByRow=*/false);
+  map(op->getResult(0), combineSums(step.kind, mapped(before), number));
+  return success();
+}
+
+LogicalResult KernelWidening::emitMemoryStep(Operation *op) {
+  Value before = row->memorySums.find(op)->second;
+  const SmallVector<SizeAttr> lanes = sizesOf(before);
+  SmallVector<SizeAttr> sizes = {rowsOf()};
+  llvm::append_range(sizes, lanes);
+  constexpr ReductionKind kind = ReductionKind::Add;
+  Value added;
+  if (auto fma = dyn_cast<math::FmaOp>(op)) {
+    // Rows that are not there are zero where they are read, and what they are
+    // multiplied with may be anything.
+    SmallVector<Value> factors;
+    bool isZero = false;
+    for (Value each : {fma.getA(), fma.getB()})
+      isZero |= row->perRow.contains(each) && isZeroOutside(each);
+    bool isMasked = false;
+    for (Value each : {fma.getA(), fma.getB()}) {
+      Value factor = repeated(each);
+      const bool isNumber = row->perRow.contains(each) && !hasLanes(each);
+      if (isNumber && isZero && !isMasked) {
+        factor = whereRows(kind, factor);
+        isMasked = true;
+      }
+      factors.push_back(adapt(factor, hasLanes(each), sizes));
+    }
+    added = arith::MulFOp::create(b, factors[0], factors[1]);
+    if (!isMasked)
+      added = whereRows(kind, added);
+  } else {
+    Combination step = *findCombination(op);
+    Value other = step.lhs == before ? step.rhs : step.lhs;
+    added = whereRows(kind, as(other, sizes));
+  }
+  map(op->getResult(0),
+      combineSums(kind, mapped(before), reduce(kind, added, /*isByRow=*/false)));
+  return success();
+}
+
 LogicalResult KernelWidening::emitSum(Operation *op) {
   Value result = op->getResult(0);
   const ReductionKind kind = *loops.sumOf(result);
-  Type number = getElementTypeOrSelf(result);
+  Type element = getElementTypeOrSelf(result);
   if (std::optional<MaskedStep> masked = findMaskedStep(op)) {
-    Value zero = splat(integer(identityOf(kind, number)),
-                       blockType(result.getType()));
-    Value added = arith::SelectOp::create(b, block(masked->mask),
-                                          block(masked->added), zero);
+    SmallVector<SizeAttr> sizes = sizesOf(masked->added);
+    if (!hasLanes(masked->added))
+      sizes.push_back(lanesOf(result.getType()));
+    Value nothing = adapt(number(identityOf(kind, element)), false, sizes);
+    Value added = arith::SelectOp::create(b, as(masked->mask, sizes),
+                                          as(masked->added, sizes), nothing);
     map(result, combineSums(kind, sum(kind, masked->sum),
-                            block::ReduceOp::create(b, number, kind, added,
-                                                    IntegerAttr())));
+                            reduce(kind, added, /*isByRow=*/true)));
     return success();
   }
   if (std::optional<Combination> step = findCombination(op);
       step && step->kind == kind) {
-    map(result,
-        combineSums(kind, sum(kind, step->lhs), sum(kind, step->rhs)));
+    map(result, combineSums(kind, sum(kind, step->lhs), sum(kind, step->rhs)));
     return success();
   }
   // Sums are linear.
+  const SmallVector<SizeAttr> sizes = sizesOf(result);
   if (isa<arith::SubFOp, arith::SubIOp, arith::NegFOp>(op)) {
-    SmallVector<Value> operands = llvm::map_to_vector(
-        op->getOperands(), [&](Value each) { return sum(kind, each); });
-    map(result, rebuild(op, operands, number));
+    SmallVector<Value> operands;
+    for (Value each : op->getOperands())
+      operands.push_back(adapt(sum(kind, each), false, sizes));
+    map(result, rebuild(op, operands, typeOf(result)));
     return success();
   }
   if (isa<arith::MulFOp, arith::MulIOp, arith::DivFOp>(op)) {
-    SmallVector<Value> operands =
-        llvm::map_to_vector(op->getOperands(), [&](Value each) {
-          return loops.sumOf(each) ? mapped(each) : repeated(each);
-        });
-    map(result, rebuild(op, operands, number));
+    map(result, rebuild(op, sizes, result));
     return success();
   }
   auto fma = cast<math::FmaOp>(op);
   Value product;
   if (loops.sumOf(fma.getC())) {
-    product = arith::MulFOp::create(b, block(fma.getA()), block(fma.getB()));
-    product =
-        block::ReduceOp::create(b, number, kind, product, IntegerAttr());
+    SmallVector<SizeAttr> wide = sizes;
+    wide.push_back(lanesOf(result.getType()));
+    product = arith::MulFOp::create(b, as(fma.getA(), wide),
+                                    as(fma.getB(), wide));
+    product = reduce(kind, product, /*isByRow=*/true);
   } else {
-    const auto factor = [&](Value each) {
-      return loops.sumOf(each) ? mapped(each) : repeated(each);
-    };
-    product = arith::MulFOp::create(b, factor(fma.getA()), factor(fma.getB()));
+    product = arith::MulFOp::create(b, as(fma.getA(), sizes),
+                                    as(fma.getB(), sizes));
   }
   map(result, combineSums(kind, product, sum(kind, fma.getC())));
   return success();
@@ -342,53 +465,41 @@ LogicalResult KernelWidening::emitSum(Operation *op) {
 LogicalResult KernelWidening::emitElementwise(Operation *op) {
   Value result = op->getResult(0);
   auto vector = dyn_cast<VectorType>(result.getType());
-  if (!vector) {
-    for (Value each : op->getOperands()) {
-      if (isa<VectorType>(each.getType()))
-        return refuse(op, "a number that is computed of a vector");
-      // The place of a turn, of which its accesses know.
-      if (!mapped(each))
-        return success();
-    }
-    SmallVector<Value> operands = llvm::map_to_vector(
-        op->getOperands(), [&](Value each) { return mapped(each); });
-    if (std::optional<Combination> combination = findCombination(op))
-      for (auto [one, other] : {std::pair(combination->lhs, combination->rhs),
-                                std::pair(combination->rhs, combination->lhs)})
-        if (empty.contains(mapped(one))) {
-          map(result, mapped(other));
-          return success();
-        }
-    map(result, rebuild(op, operands, result.getType()));
+  const auto isPartial = [&](Value each) {
+    return loops.sumOf(each) ||
+           (current && current->partialSums.contains(each)) ||
+           (row && row->partialSums.contains(each));
+  };
+  if (onlyChooses(op) && llvm::any_of(op->getOperands(), isPartial))
     return success();
-  }
-  if (vector.getRank() != 1)
+  if (row && row->memorySums.contains(op))
+    return emitMemoryStep(op);
+  if (row && row->partialSums.contains(result))
+    return emitRowStep(op);
+  if (vector && vector.getRank() != 1)
     return refuse(op, "a vector of several dimensions");
-  if (isUniform(result)) {
-    SmallVector<Value> operands =
-        llvm::map_to_vector(op->getOperands(), [&](Value each) {
-          return isa<VectorType>(each.getType()) ? repeated(each)
-                                                 : mapped(each);
-        });
-    map(result, rebuild(op, operands, vector.getElementType()));
-    return success();
-  }
   if (current && current->partialSums.contains(result))
     return emitStep(op);
   if (loops.sumOf(result))
     return emitSum(op);
-  if (onlyChooses(op) && llvm::any_of(op->getOperands(), [&](Value each) {
-        return loops.sumOf(each) ||
-               (current && current->partialSums.contains(each));
-      }))
-    return success();
-  SmallVector<Value> operands;
   for (Value each : op->getOperands()) {
-    operands.push_back(operand(each));
-    if (!operands.back())
+    if (!vector && hasLanes(each))
+      return refuse(op, "a number that is computed of a vector");
+    // The place of a turn, of which its accesses know.
+    if (!isa<VectorType>(each.getType()) && !mapped(each))
+      return success();
+    if (!repeated(each))
       return refuse(op, "lanes that go no way of their own");
   }
-  map(result, rebuild(op, operands, blockType(vector)));
+  // Sums of copies are part of those of the first one.
+  if (std::optional<Combination> combination = findCombination(op))
+    for (auto [one, other] : {std::pair(combination->lhs, combination->rhs),
+                              std::pair(combination->rhs, combination->lhs)})
+      if (empty.contains(repeated(one))) {
+        map(result, repeated(other));
+        return success();
+      }
+  map(result, rebuild(op, sizesOf(result), result));
   return success();
 }
 
@@ -396,63 +507,81 @@ LogicalResult KernelWidening::emitElementwise(Operation *op) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+Value KernelWidening::shifted(TypedValue<block::RangeType> neighbors,
+                             const IndexForm &by) {
+  if (by.terms.empty() && by.constant == 0)
+    return neighbors;
+  return block::ShiftOp::create(b, neighbors, form(by));
+}
+
 LogicalResult KernelWidening::emitAccess(Operation *op) {
-  Value memory, value, mask, other;
-  if (auto load = dyn_cast<vector::LoadOp>(op)) {
-    memory = load.getBase();
-  } else if (auto store = dyn_cast<vector::StoreOp>(op)) {
-    memory = store.getBase();
-    value = store.getValueToStore();
-  } else if (auto load = dyn_cast<vector::MaskedLoadOp>(op)) {
-    memory = load.getBase();
+  Value memory = mapped(accessedMemory(op)), value = writtenValue(op);
+  if (!memory)
+    return refuse(op, "memory that is seen in several ways");
+  if (current && current->repetitions.contains(op))
+    return success();
+  Type type = value ? value.getType() : op->getResult(0).getType();
+  auto vector = dyn_cast<VectorType>(type);
+  if (vector && vector.getRank() != 1)
+    return refuse(op, "a vector of several dimensions");
+  Value mask, other;
+  if (auto load = dyn_cast<vector::MaskedLoadOp>(op)) {
     mask = load.getMask();
     other = load.getPassThru();
-  } else {
-    auto masked = cast<vector::MaskedStoreOp>(op);
-    memory = masked.getBase();
-    value = masked.getValueToStore();
-    mask = masked.getMask();
+  } else if (auto store = dyn_cast<vector::MaskedStoreOp>(op)) {
+    mask = store.getMask();
   }
-  if (current && value && current->repetitions.contains(op))
-    return success();
-  Value made = mapped(memory);
-  if (!made)
-    return refuse(op, "memory that is seen in several ways");
-  Value place = placeOf(op);
-  auto vector = cast<VectorType>(value ? value.getType()
-                                       : op->getResult(0).getType());
-  if (vector.getRank() != 1)
-    return refuse(op, "a vector of several dimensions");
-  Value where;
-  if (current) {
+  Place place = matrices.placeOf(accessedMemory(op), accessedIndex(op));
+  SmallVector<Value> indices;
+  SmallVector<SizeAttr> sizes;
+  // The rows of a turn; of memory without them, their numbers.
+  scf::ForOp rowLoop = row ? row->loop : scf::ForOp();
+  const auto rowsAt = [&](const IndexForm &at) -> Value {
+    if (!row || at.factorOf(rowLoop.getInductionVar()) == 0)
+      return form(at);
+    sizes.push_back(rowsOf());
+    return shifted(rowRange, at.without(rowLoop.getInductionVar()));
+  };
+  if (matrices.lengthOf(accessedMemory(op)))
+    indices.push_back(rowsAt(place.row));
+  if (!vector) {
+    indices.push_back(rowsAt(place.column));
+  } else if (current) {
     scf::ForOp loop = current->loop;
-    IndexForm base = indexFormOf(place).without(loop.getInductionVar());
-    where = range;
-    if (!base.terms.empty() || base.constant != 0)
-      where = block::ShiftOp::create(b, range, form(base));
+    indices.push_back(
+        shifted(range, place.column.without(loop.getInductionVar())));
+    sizes.push_back(lanesOf(vector));
   } else {
-    Value start = index(place), end;
+    Value start = form(place.column), end;
     if (mask) {
       Value count = counts.lookup(mask);
       if (!count)
         return refuse(op, "a mask that is not one of the first lanes");
       end = arith::AddIOp::create(b, start, count);
     }
-    where = block::RangeOp::create(
-        b,
-        block::RangeType::get(b.getContext(),
-                              SizeAttr::getSorted(b.getContext(),
-                                                  vector.getNumElements(), {})),
-        start, end);
+    sizes.push_back(lanesOf(vector));
+    indices.push_back(block::RangeOp::create(
+        b, block::RangeType::get(b.getContext(), sizes.back()), start, end));
   }
   if (value) {
-    block::StoreOp::create(b, block(value), made, ValueRange(where));
+    Value written = as(value, sizes);
+    if (!written)
+      return refuse(op, "what it writes is the place of a turn");
+    if (sizes.empty())
+      memref::StoreOp::create(b, written, memory, indices);
+    else
+      block::StoreOp::create(b, written, memory, indices);
     return success();
   }
-  Value loaded =
-      block::LoadOp::create(b, blockType(vector), made, ValueRange(where));
+  Value loaded;
+  if (sizes.empty())
+    loaded = memref::LoadOp::create(b, memory, indices);
+  else
+    loaded = block::LoadOp::create(
+        b, block::blockOf(sizes, getElementTypeOrSelf(type)), memory, indices);
   if (other && !isIdentity(ReductionKind::Add, other))
-    loaded = arith::SelectOp::create(b, block(mask), loaded, block(other));
+    loaded = arith::SelectOp::create(b, as(mask, sizes), loaded,
+                                     as(other, sizes));
   map(op->getResult(0), loaded);
   return success();
 }
@@ -482,9 +611,9 @@ LogicalResult KernelWidening::emitMask(vector::CreateMaskOp mask) {
 
 /// `value` as what `like`, a loop's variable or a result, is.
 Value KernelWidening::carried(Value value, Value like) {
-  if (std::optional<ReductionKind> kind = loops.sumOf(like))
-    return sum(*kind, value);
-  return operand(value);
+  std::optional<ReductionKind> kind = loops.sumOf(like);
+  const SmallVector<SizeAttr> sizes = sizesOf(like);
+  return kind ? adapt(sum(*kind, value), false, sizes) : as(value, sizes);
 }
 
 LogicalResult KernelWidening::emitFor(scf::ForOp loop) {
@@ -555,15 +684,16 @@ LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
     if (!lower.terms.empty() || lower.constant != 0)
       end = arith::AddIOp::create(b, begin, end);
   }
-  SizeAttr size = widthOf(found.lanes, found.copies);
-  Value by = block::SizeOp::create(b, size);
   current = &found;
+  SizeAttr size = lanesOf(Type());
+  Value by = block::SizeOp::create(b, size);
   SmallVector<Value> inits;
   for (auto [number, kind] : llvm::enumerate(found.reductions)) {
-    Type type = loop.getRegionIterArg(number).getType();
+    Value variable = loop.getRegionIterArg(number);
     if (found.leaders[number] == number)
-      inits.push_back(splat(integer(identityOf(kind, getElementTypeOrSelf(type))),
-                            blockType(type)));
+      inits.push_back(
+          adapt(this->number(identityOf(kind, getElementTypeOrSelf(variable))),
+                false, sizesOf(variable)));
   }
   auto made = scf::ForOp::create(b, begin, end, by, inits);
   {
@@ -596,13 +726,50 @@ LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
     Value result = loop.getResult(number), all = sum(kind, loop.getInits()[number]);
     if (found.leaders[number] == number)
       all = combineSums(kind, all,
-                        block::ReduceOp::create(
-                            b, getElementTypeOrSelf(result), kind,
-                            made.getResult(next++), IntegerAttr()));
+                        reduce(kind, made.getResult(next++), /*isByRow=*/true));
     else if (isIdentity(kind, all))
       empty.insert(all);
     map(result, all);
   }
+  return success();
+}
+
+LogicalResult KernelWidening::emitRowLoop(const RowLoop &found) {
+  scf::ForOp loop = found.loop;
+  Value begin = index(loop.getLowerBound()), end = index(loop.getUpperBound());
+  SizeAttr size = rowsOf();
+  Value by = block::SizeOp::create(b, size);
+  SmallVector<Value> inits;
+  for (Value each : loop.getInits())
+    inits.push_back(mapped(each));
+  auto made = scf::ForOp::create(b, begin, end, by, inits);
+  row = &found;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(made.getBody());
+    rowRange = block::RangeOp::create(
+        b, block::RangeType::get(b.getContext(), size), made.getInductionVar(),
+        end);
+    if (!nameOf(loop.getInductionVar()).empty())
+      rowRange.getDefiningOp()->setLoc(loop.getInductionVar().getLoc());
+    for (auto [old, argument] :
+         llvm::zip_equal(loop.getRegionIterArgs(), made.getRegionIterArgs())) {
+      argument.setLoc(old.getLoc());
+      map(old, argument);
+    }
+    if (failed(emitBlock(*loop.getBody())))
+      return failure();
+    SmallVector<Value> yielded;
+    for (Value each : loop.getYieldedValues())
+      yielded.push_back(mapped(each));
+    if (!yielded.empty())
+      scf::YieldOp::create(b, yielded);
+  }
+  row = nullptr;
+  rowRange = {};
+  for (auto [old, result] :
+       llvm::zip_equal(loop.getResults(), made.getResults()))
+    map(old, result);
   return success();
 }
 
@@ -612,10 +779,7 @@ LogicalResult KernelWidening::emitIf(scf::IfOp branch) {
     return refuse(branch, "it decides on the place of a turn");
   SmallVector<Type> types;
   for (Value each : branch.getResults())
-    types.push_back(loops.sumOf(each) ? getElementTypeOrSelf(each)
-                    : isa<VectorType>(each.getType())
-                        ? blockType(each.getType())
-                        : each.getType());
+    types.push_back(typeOf(each));
   auto made = scf::IfOp::create(b, types, condition,
                                 branch.elseBlock() != nullptr);
   for (auto [from, to] : {std::pair(branch.thenBlock(), made.thenBlock()),
@@ -678,15 +842,16 @@ LogicalResult KernelWidening::emitNamed(Operation *op) {
 LogicalResult KernelWidening::emit(Operation *op) {
   b.setLoc(withoutNames(op->getLoc()));
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    const BlockLoop *found = loops.find(loop);
-    return found ? emitBlockLoop(*found) : emitFor(loop);
+    if (const BlockLoop *found = loops.find(loop))
+      return emitBlockLoop(*found);
+    const RowLoop *rows = rowLoops.find(loop);
+    return rows ? emitRowLoop(*rows) : emitFor(loop);
   }
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return emitIf(branch);
   if (auto back = dyn_cast<func::ReturnOp>(op))
     return emitReturn(back);
-  if (isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp,
-          vector::MaskedStoreOp>(op))
+  if (accessedMemory(op))
     return emitAccess(op);
   if (auto cast = dyn_cast<memref::CastOp>(op)) {
     map(cast.getResult(), mapped(cast.getSource()));
@@ -705,23 +870,6 @@ LogicalResult KernelWidening::emit(Operation *op) {
     map(alloca.getResult(),
         block::ScratchOp::create(b, block::memoryOf(sizes, type.getElementType()),
                                  block::SizesAttr::get(b.getContext(), sizes)));
-    return success();
-  }
-  if (auto load = dyn_cast<memref::LoadOp>(op)) {
-    Value memory = mapped(load.getMemRef());
-    if (!memory)
-      return refuse(op, "memory that is seen in several ways");
-    map(load.getResult(),
-        memref::LoadOp::create(b, memory,
-                               ValueRange(index(load.getIndices().front()))));
-    return success();
-  }
-  if (auto store = dyn_cast<memref::StoreOp>(op)) {
-    Value memory = mapped(store.getMemRef());
-    if (!memory)
-      return refuse(op, "memory that is seen in several ways");
-    memref::StoreOp::create(b, mapped(store.getValue()), memory,
-                            ValueRange(index(store.getIndices().front())));
     return success();
   }
   if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
@@ -777,8 +925,10 @@ FailureOr<func::FuncOp> KernelWidening::run() {
   };
   for (const auto &[lanes, name] : widths)
     add(name, {8, 16, 32, 64}, lanes);
+  if (!rowsName.empty())
+    add(rowsName, {1, 4, 8, 16}, 1);
   for (const auto &[op, name] : tileNames)
-    add(name, {8, 16, 32, 64, 128}, tiles.find(cast<scf::ForOp>(op))->size);
+    add(name, {16, 32, 64, 128}, tiles.find(cast<scf::ForOp>(op))->size);
   kernel->setAttr(BlockDialect::parametersName,
                   block::ParametersAttr::get(context, parameters));
   return kernel;

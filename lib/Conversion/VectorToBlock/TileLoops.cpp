@@ -111,25 +111,10 @@ bool TileAnalysis::checkIndices() {
   loop.getBody()->walk([&](Operation *op) {
     if (!isFine)
       return;
-    SmallVector<Value> indices;
-    Value memory;
-    if (auto load = dyn_cast<memref::LoadOp>(op)) {
-      memory = load.getMemRef();
-      indices.assign(load.getIndices().begin(), load.getIndices().end());
-    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
-      memory = store.getMemRef();
-      indices.assign(store.getIndices().begin(), store.getIndices().end());
-      isFine &= !places.contains(store.getValue());
-    } else if (auto load = dyn_cast<vector::LoadOp>(op)) {
-      memory = load.getBase();
-      indices.push_back(placeOf(op));
-    } else if (auto store = dyn_cast<vector::StoreOp>(op)) {
-      memory = store.getBase();
-      indices.push_back(placeOf(op));
-    }
-    if (memory) {
-      for (Value index : indices)
-        isFine &= checkIndex(indexFormOf(index), memory);
+    if (Value memory = accessedMemory(op)) {
+      isFine &= checkIndex(indexFormOf(accessedIndex(op)), memory);
+      if (Value written = writtenValue(op))
+        isFine &= !places.contains(written);
       return;
     }
     if (llvm::none_of(op->getOperands(),
@@ -152,10 +137,7 @@ bool TileAnalysis::checkIndices() {
       if (!isa<memref::LoadOp, memref::StoreOp>(user) ||
           !loop->isProperAncestor(user))
         return false;
-      Value index = isa<memref::LoadOp>(user)
-                        ? cast<memref::LoadOp>(user).getIndices().front()
-                        : cast<memref::StoreOp>(user).getIndices().front();
-      const IndexForm form = indexFormOf(index);
+      const IndexForm form = indexFormOf(accessedIndex(user));
       if (form.terms.size() != 1 || form.constant != 0 ||
           !isStep(form.terms.begin()->first))
         return false;

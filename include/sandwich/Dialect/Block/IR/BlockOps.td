@@ -176,7 +176,8 @@ def Block_BroadcastOp : Block_Op<"broadcast", [Pure]> {
 def Block_ReduceOp : Block_Op<"reduce", [Pure]> {
   let summary = "Many numbers become one";
   let description = [{
-    Along dimension `axis`, or along all of them. They are combined in any order.
+    Along dimension `axis`, or along all of them. They are combined in any order;
+    a sum of products may round each one together with the sum.
     Numbers are floats or integers with a sign; which is the largest is unknown if
     there is one among them that is none.
 
