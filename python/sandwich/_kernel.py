@@ -26,6 +26,7 @@ from sandwich._errors import Error, InvalidArgumentError
 from sandwich._interpreter import interpret
 
 # By the names that numpy has; bf16 is what ml_dtypes calls bfloat16, or its bits.
+_LARGEST_SIZE = 2**32
 _TYPES = {
     "float32": "f32",
     "float64": "f64",
@@ -328,6 +329,14 @@ class Kernel:
         options = [f"--parameter={name}={value}" for name, value in known.items()]
         options += [
             f"--size={name}={sizes[name]}" for name in sorted(dimensions - set(known))
+        ]
+        # Integers say how far loops go.
+        options += [
+            f"--size={each['name']}={int(argument)}"
+            for each, argument in zip(description["arguments"], arguments)
+            if "sizes" not in each
+            and each["type"][0] == "i"
+            and 0 <= int(argument) <= _LARGEST_SIZE
         ]
         message = self._run(*types, *options, "--tune", f"--seconds={seconds}")
         # "NAME: LANES=16 ROWS=4, 12.3 us a call, ..."

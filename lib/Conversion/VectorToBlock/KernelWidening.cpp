@@ -499,7 +499,21 @@ LogicalResult KernelWidening::emitElementwise(Operation *op) {
         map(result, repeated(other));
         return success();
       }
-  map(result, rebuild(op, sizesOf(result), result));
+  const SmallVector<SizeAttr> sizes = sizesOf(result);
+  // Truths are equal where they do not differ.
+  if (auto compare = dyn_cast<arith::CmpIOp>(op);
+      compare && getElementTypeOrSelf(compare.getLhs()).isInteger(1) &&
+      (compare.getPredicate() == arith::CmpIPredicate::eq ||
+       compare.getPredicate() == arith::CmpIPredicate::ne)) {
+    Value differ = arith::XOrIOp::create(b, as(compare.getLhs(), sizes),
+                                         as(compare.getRhs(), sizes));
+    if (compare.getPredicate() == arith::CmpIPredicate::eq)
+      differ = arith::XOrIOp::create(
+          b, differ, adapt(number(b.getBoolAttr(true)), false, sizes));
+    map(result, differ);
+    return success();
+  }
+  map(result, rebuild(op, sizes, result));
   return success();
 }
 
@@ -926,9 +940,9 @@ FailureOr<func::FuncOp> KernelWidening::run() {
   for (const auto &[lanes, name] : widths)
     add(name, {8, 16, 32, 64}, lanes);
   if (!rowsName.empty())
-    add(rowsName, {1, 4, 8, 16}, 1);
+    add(rowsName, {1, 4, 8, 16, 32}, 1);
   for (const auto &[op, name] : tileNames)
-    add(name, {16, 32, 64, 128}, tiles.find(cast<scf::ForOp>(op))->size);
+    add(name, {16, 64, 256, 1024}, tiles.find(cast<scf::ForOp>(op))->size);
   kernel->setAttr(BlockDialect::parametersName,
                   block::ParametersAttr::get(context, parameters));
   return kernel;

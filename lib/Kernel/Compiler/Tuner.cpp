@@ -28,7 +28,7 @@ using namespace sandwich::kernel;
 using Clock = std::chrono::steady_clock;
 
 /// All choices are tried, if there are no more than these.
-static constexpr size_t mostExhaustive = 64;
+static constexpr size_t mostExhaustive = 128;
 /// A shorter measurement says more about the clock.
 static constexpr double leastSeconds = 2e-3;
 /// The shortest of so many is kept, as neighbors only ever add to it.

@@ -49,7 +49,7 @@ std::optional<unsigned> findArgument(mlir::func::FuncOp kernel,
 
 /// Measures `kernel` on one core of this machine, with random numbers, and
 /// compares what it computes with what it does untuned. Up to
-/// 64 choices are all tried; of more, one parameter at a time is changed from
+/// 128 choices are all tried; of more, one parameter at a time is changed from
 /// the best so far, until none gains anything. Errors: a size that is not
 /// given or makes memory too large, a kernel that does not compile, a target
 /// that this machine cannot run.
