@@ -240,6 +240,13 @@ bool LoopAnalysis::visitSum(Operation *op, const Combination &combination) {
 }
 
 bool LoopAnalysis::visitElementwise(Operation *op) {
+  const auto isPartialSum = [&](Value each) {
+    return made.partialSums.contains(each);
+  };
+  std::optional<Combination> combination = findCombination(op);
+  if (combination && (isPartialSum(combination->lhs) ||
+                      isPartialSum(combination->rhs)))
+    return visitSum(op, *combination);
   SmallVector<Lanes> operands;
   bool hasSum = false;
   for (Value each : op->getOperands()) {
@@ -268,8 +275,6 @@ bool LoopAnalysis::visitElementwise(Operation *op) {
   }
   if (onlyChooses(op))
     return true;
-  if (std::optional<Combination> combination = findCombination(op))
-    return visitSum(op, *combination);
   Lanes sum;
   int64_t copy = 0;
   Value before;

@@ -41,13 +41,16 @@ kernel.func @sum(%x: !kernel.pointer<const f32>, %n: si32) -> f32 {
   kernel.return %result : f32
 }
 
-// A pointer that goes on is an offset that a loop carries; a branch that ends a
-// turn early takes the rest of the body into its other side.
+// A pointer that goes on is an offset that a loop carries, which counts how
+// often it goes on, be it down; a branch that ends a turn early takes the rest
+// of the body into its other side.
 // CHECK-LABEL: func.func @positive(
-// CHECK: scf.while (%[[LEFT:.*]] = %{{.*}}, %[[AT:.*]] = %{{.*}}, %[[COUNT:.*]] = %{{.*}}) : (i64, index, i32)
-// CHECK: arith.cmpi ugt
-// CHECK: scf.condition
-// CHECK: %[[X:.*]] = memref.load
+// CHECK-SAME: %[[P:.*]]: memref<?xf32>, %[[BYTES:.*]]: i64)
+// CHECK-DAG: %[[MORE:.*]] = arith.addi %[[BYTES]], %c3_i64
+// CHECK-DAG: %[[SOME:.*]] = arith.maxsi %[[MORE]], %c0_i64
+// CHECK-DAG: %[[TURNS:.*]] = arith.divsi %[[SOME]], %c4_i64
+// CHECK: scf.for %{{.*}} = %c0_i64 to %[[TURNS]] step %c1_i64 iter_args(%[[AT:.*]] = %{{.*}}, %[[COUNT:.*]] = %{{.*}}) -> (index, i32) : i64 {
+// CHECK: %[[X:.*]] = memref.load %[[P]][%[[AT]]]
 // CHECK: %[[LESS:.*]] = arith.cmpf olt, %[[X]]
 // CHECK: scf.if %[[LESS]] -> (i32) {
 // CHECK-NEXT: scf.yield
