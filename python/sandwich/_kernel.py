@@ -61,7 +61,8 @@ class _Code:
         self._library = ctypes.CDLL(str(path))
         self.entry = self._library[f"sandwich_kernel_{name}"]
         self.entry.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
-        self.entry.restype = None
+        # 0, or a line where bounds are checked.
+        self.entry.restype = ctypes.c_int64
 
 
 class Kernel:
@@ -217,12 +218,16 @@ class Kernel:
                 )
         return {**self._tuned, **given}
 
-    def _compile(self, types: tuple[str, ...], known: Mapping[str, int]) -> _Code:
-        key = (types, tuple(sorted(known.items())))
+    def _compile(
+        self, types: tuple[str, ...], known: Mapping[str, int], checked: bool
+    ) -> _Code:
+        key = (types, tuple(sorted(known.items())), checked)
         with self._lock:
             if key not in self._codes:
                 path = Path(self._folder.name) / f"{next(self._numbers)}.so"
                 options = [f"--parameter={name}={value}" for name, value in key[1]]
+                if checked:
+                    options.append("--check-bounds")
                 self._run(*types, *options, f"--output={path}")
                 self._codes[key] = _Code(path, self.name)
             return self._codes[key]
@@ -238,11 +243,25 @@ class Kernel:
         """Computes. Arrays are contiguous, of the types and sizes that the kernel
         says; those that it sets are written. Anything else is raised as
         InvalidArgumentError, and nothing is computed."""
+        self._call(arguments, parameters, checked=False)
+
+    def checked(self, *arguments: Any, **parameters: int) -> None:
+        """Computes as a call does, and reaches nothing beyond the arrays: where the
+        kernel would, it reads zero and writes nothing there, and Error tells the line
+        in the end. What is proven to be within bounds is not checked, so that most
+        kernels are as fast."""
+        line = self._call(arguments, parameters, checked=True)
+        if line:
+            raise Error(f"line {line} of {self.name} reaches beyond an array")
+
+    def _call(
+        self, arguments: tuple[Any, ...], parameters: Mapping[str, int], checked: bool
+    ) -> int:
         types, description = self._check(arguments)
         known = self._known(description, parameters)
         untuned = self._untuned(description)
         self._sizes(description["arguments"], arguments, {**untuned, **known})
-        code = self._compile(types, known)
+        code = self._compile(types, known, checked)
         kept: list[Any] = []
         pointers = (ctypes.c_void_p * len(arguments))()
         for number, (each, argument) in enumerate(
@@ -258,7 +277,7 @@ class Kernel:
                 value = self._number(each, argument)
             kept.append(value)
             pointers[number] = ctypes.addressof(value)
-        code.entry(pointers)
+        return int(code.entry(pointers))
 
     def _number(self, described: Any, argument: Any) -> Any:
         kind = _NUMBERS.get(described["type"])

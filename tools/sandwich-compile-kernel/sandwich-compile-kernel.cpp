@@ -37,7 +37,7 @@ struct Arguments {
   std::string input, output, name, description;
   std::string target = "host", emit = "shared";
   std::vector<std::string> parameters, sizes, types;
-  bool tune = false;
+  bool tune = false, checkBounds = false;
   double seconds = 30;
 };
 } // namespace
@@ -65,6 +65,10 @@ static void declare(CLI::App &app, Arguments &arguments) {
                  "loops over vectors")
       ->check(CLI::IsMember({"shared", "object", "assembly", "loops"}))
       ->capture_default_str();
+  app.add_flag("--check-bounds", arguments.checkBounds,
+               "Makes code that reaches nothing beyond the sizes of memory: its "
+               "result is 0, or the line of what would have. What is proven is "
+               "not checked; how much that is, is told");
   app.add_option("--description", arguments.description,
                  "Writes the kernel's arguments and parameters to this file, "
                  "as JSON");
@@ -201,6 +205,16 @@ static Result<block::Bindings> tune(func::FuncOp kernel,
   return tuned->best.parameters;
 }
 
+static void tellBounds(func::FuncOp kernel, const block::BoundsChecks &checks) {
+  llvm::errs() << kernel.getSymName() << ": " << checks.proven << " of "
+               << checks.accesses
+               << " reads and writes are proven to be within bounds";
+  for (auto [number, line] : llvm::enumerate(checks.checkedLines))
+    llvm::errs() << (number == 0 ? "; checked are those of lines " : ", ")
+                 << line;
+  llvm::errs() << "\n";
+}
+
 static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(arguments.target));
   measuring::CompileSession session;
@@ -230,9 +244,13 @@ static Status run(const Arguments &arguments) {
       arguments.emit == "loops"      ? kernel::KernelOutput::Loops
       : arguments.emit == "assembly" ? kernel::KernelOutput::Assembly
                                      : kernel::KernelOutput::Object;
+  block::BoundsChecks checks;
   SANDWICH_ASSIGN_OR_RETURN(
       std::string code,
-      kernel::compileKernel(session, *kernel, bindings, target, output));
+      kernel::compileKernel(session, *kernel, bindings, target, output,
+                            arguments.checkBounds ? &checks : nullptr));
+  if (arguments.checkBounds)
+    tellBounds(*kernel, checks);
   if (arguments.emit == "shared") {
     SANDWICH_ASSIGN_OR_RETURN(code, linkSharedObject(code));
   }

@@ -11,7 +11,18 @@
 
 #include "sandwich/Dialect/Block/IR/Block.h"
 
+#include <vector>
+
 namespace sandwich::block {
+
+/// What is known of the places that a kernel reaches.
+struct BoundsChecks {
+  /// How many reads and writes there are, and of how many it is proven that they
+  /// reach nothing beyond the sizes that memory is declared with.
+  size_t accesses = 0, proven = 0;
+  /// The lines of the others, in order, each once.
+  std::vector<unsigned> checkedLines;
+};
 
 /// Adds a function `name` behind `kernel` that computes the same by loops over
 /// vectors, with its parameters as `bindings` has them; those that are tuned
@@ -20,10 +31,16 @@ namespace sandwich::block {
 /// there are any: memory of other layouts, whose last dimension is contiguous.
 /// Errors, of constants that are not given, of what is no choice, or of blocks
 /// whose size stays unknown, are emitted, and nothing is added.
+///
+/// With `checks` it has a result: 0, or the line (1 where that is not known) of
+/// an access that would have reached beyond declared sizes. Such a one reads
+/// zero, and writes nothing. Where arguments with one size are not as large it
+/// computes nothing, and the line is the kernel's.
 mlir::FailureOr<mlir::func::FuncOp>
 makeFunction(mlir::func::FuncOp kernel, llvm::StringRef name,
              const Bindings &bindings,
-             llvm::ArrayRef<mlir::Type> argumentTypes = {});
+             llvm::ArrayRef<mlir::Type> argumentTypes = {},
+             BoundsChecks *checks = nullptr);
 
 } // namespace sandwich::block
 

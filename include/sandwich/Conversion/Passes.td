@@ -284,7 +284,10 @@ def BlockToVector : Pass<"block-to-vector", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"parameters", "parameters", "std::string",
-               "What parameters, constants and sizes are: NAME=NUMBER">
+               "What parameters, constants and sizes are: NAME=NUMBER">,
+    Option<"checkBounds", "check-bounds", "bool", /*default=*/"false",
+           "Reach nothing beyond the sizes of memory, and give 0, or the line of "
+           "what would have: what is not proven is checked">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

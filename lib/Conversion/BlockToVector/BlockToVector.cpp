@@ -64,7 +64,9 @@ struct BlockToVector : sandwich::impl::BlockToVectorBase<BlockToVector> {
           used.insert(each.first());
         }
       const std::string name = kernel.getSymName().str();
-      FailureOr<func::FuncOp> made = block::makeFunction(kernel, name, own);
+      block::BoundsChecks checks;
+      FailureOr<func::FuncOp> made = block::makeFunction(
+          kernel, name, own, {}, checkBounds ? &checks : nullptr);
       if (failed(made))
         return signalPassFailure();
       kernel.erase();

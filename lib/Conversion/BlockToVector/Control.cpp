@@ -147,7 +147,10 @@ LogicalResult KernelLowering::lowerBlocks(scf::ForOp loop, RangeOp range) {
       loop.getInits(), [&](Value value) { return lookup(value); });
   const auto setRange = [&](Value index, Value count) {
     set(loop.getInductionVar(), index);
-    set(range.getResult(), LoweredRange{index, count, *size});
+    LoweredRange neighbors{index, count, *size};
+    neighbors.first = lower;
+    neighbors.ends = {upper};
+    set(range.getResult(), neighbors);
   };
 
   Value span = b.createOrFold<arith::SubIOp>(upper, lower);

@@ -98,7 +98,11 @@ LogicalResult KernelLowering::lowerRange(RangeOp op) {
   if (failed(size))
     return failure();
   LoweredRange range{numberOf(op.getStart()), {}, *size};
+  if (checks)
+    range.ends = {b.createOrFold<arith::AddIOp>(
+        range.start, b.index(*size), arith::IntegerOverflowFlags::nsw)};
   if (op.getEnd()) {
+    range.ends.push_back(numberOf(op.getEnd()));
     Value left =
         b.createOrFold<arith::SubIOp>(numberOf(op.getEnd()), range.start);
     std::optional<int64_t> known = constantOf(left);
@@ -483,8 +487,15 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return lowerRange(range);
   if (auto shift = dyn_cast<ShiftOp>(op)) {
     LoweredRange range = rangeOf(shift.getRange());
-    range.start = b.createOrFold<arith::AddIOp>(
-        range.start, numberOf(shift.getBy()), arith::IntegerOverflowFlags::nsw);
+    const auto move = [&](Value &place) {
+      place = b.createOrFold<arith::AddIOp>(place, numberOf(shift.getBy()),
+                                            arith::IntegerOverflowFlags::nsw);
+    };
+    move(range.start);
+    if (checks) {
+      move(range.first);
+      llvm::for_each(range.ends, move);
+    }
     set(shift.getResult(), range);
     return success();
   }
@@ -506,21 +517,10 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return lowerLoad(load);
   if (auto store = dyn_cast<StoreOp>(op))
     return lowerStore(store);
-  if (auto load = dyn_cast<memref::LoadOp>(op)) {
-    SmallVector<Value> indices = llvm::map_to_vector(
-        load.getIndices(), [&](Value each) { return numberOf(each); });
-    set(load.getResult(),
-        memref::LoadOp::create(b, numberOf(load.getMemRef()), indices)
-            .getResult());
-    return success();
-  }
-  if (auto store = dyn_cast<memref::StoreOp>(op)) {
-    SmallVector<Value> indices = llvm::map_to_vector(
-        store.getIndices(), [&](Value each) { return numberOf(each); });
-    memref::StoreOp::create(b, numberOf(store.getValue()),
-                            numberOf(store.getMemRef()), indices);
-    return success();
-  }
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return lowerNumber(load), success();
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    return lowerNumber(store), success();
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return lowerFor(loop);
   if (auto branch = dyn_cast<scf::IfOp>(op))
@@ -555,7 +555,10 @@ FailureOr<func::FuncOp> KernelLowering::run(StringRef name,
               : argument.getType());
   }
   b.setInsertionPointAfter(kernel);
-  function = func::FuncOp::create(b, name, b.getFunctionType(types, {}));
+  SmallVector<Type> results;
+  if (checks)
+    results.push_back(b.getI64Type());
+  function = func::FuncOp::create(b, name, b.getFunctionType(types, results));
   SymbolTable::setSymbolVisibility(function,
                                    SymbolTable::getSymbolVisibility(kernel));
   Block *body = function.addEntryBlock();
@@ -569,16 +572,36 @@ FailureOr<func::FuncOp> KernelLowering::run(StringRef name,
     function.erase();
     return kernel.emitError("has more than one block of operations");
   }
-  if (failed(lowerBlock(kernel.getBody().front()))) {
+  LogicalResult lowered = success();
+  const auto lowerBody = [&] {
+    lowered = lowerBlock(kernel.getBody().front());
+  };
+  if (checks) {
+    line = b.scratch(function, {1}, b.getI64Type());
+    Value zero = b.index(0);
+    Value none = arith::ConstantOp::create(b, b.getI64IntegerAttr(0));
+    memref::StoreOp::create(b, none, line, ValueRange(zero));
+    if (Value areLarge = checkArguments())
+      b.ifThen(areLarge, lowerBody);
+    else
+      lowerBody();
+    b.setLoc(kernel.getLoc());
+    func::ReturnOp::create(
+        b, ValueRange(memref::LoadOp::create(b, line, ValueRange(zero))));
+  } else {
+    lowerBody();
+    func::ReturnOp::create(b);
+  }
+  if (failed(lowered)) {
     function.erase();
     return failure();
   }
-  func::ReturnOp::create(b);
   return function;
 }
 
 FailureOr<func::FuncOp> block::makeFunction(func::FuncOp kernel, StringRef name,
                                             const Bindings &bindings,
-                                            ArrayRef<Type> argumentTypes) {
-  return KernelLowering(kernel, bindings).run(name, argumentTypes);
+                                            ArrayRef<Type> argumentTypes,
+                                            BoundsChecks *checks) {
+  return KernelLowering(kernel, bindings, checks).run(name, argumentTypes);
 }

@@ -20,8 +20,9 @@ namespace sandwich::block {
 /// Computes the operations of a kernel by vectors, one after the other.
 class KernelLowering {
 public:
-  KernelLowering(mlir::func::FuncOp kernel, Bindings bindings)
-      : kernel(kernel), bindings(std::move(bindings)),
+  KernelLowering(mlir::func::FuncOp kernel, Bindings bindings,
+                 BoundsChecks *checks)
+      : kernel(kernel), bindings(std::move(bindings)), checks(checks),
         b(kernel.getLoc(), kernel) {}
 
   mlir::FailureOr<mlir::func::FuncOp>
@@ -90,13 +91,31 @@ private:
   };
   /// Calls `visit` for the rows of a block at `indices`, or for its numbers,
   /// where those of a row are no neighbors.
+  /// Where `isInside` is not null, and does not hold, nothing is there.
   void forPieces(mlir::ValueRange indices, bool areNumbers,
+                 mlir::Value isInside,
                  llvm::function_ref<void(const Piece &)> visit);
   bool areNeighbors(mlir::ValueRange indices) const;
   llvm::LogicalResult lowerLoad(LoadOp op);
   llvm::LogicalResult lowerStore(StoreOp op);
+  void lowerNumber(mlir::memref::LoadOp load);
+  void lowerNumber(mlir::memref::StoreOp store);
   /// Which of `width` numbers are the first `count`.
   mlir::Value maskOf(mlir::Value count, int64_t width);
+
+  //===--------------------------------------------------------------------===//
+  // Bounds (Bounds.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// How large dimension `number` of memory of the kernel is.
+  mlir::Value extentOf(mlir::Value memory, unsigned number);
+  /// Whether an access by `indices` stays within `memory`: null if that is
+  /// proven, or not to be checked. Where it does not, its line is kept.
+  mlir::Value checkBounds(mlir::Operation *op, mlir::Value memory,
+                          mlir::ValueRange indices);
+  void keepLine(mlir::Operation *op, mlir::Value isInside);
+  /// Whether arguments are as large as their sizes' names say.
+  mlir::Value checkArguments();
 
   //===--------------------------------------------------------------------===//
   // Control (Control.cpp)
@@ -126,6 +145,10 @@ private:
 
   mlir::func::FuncOp kernel, function;
   Bindings bindings;
+  /// Null if bounds are not checked.
+  BoundsChecks *checks;
+  /// The line that is kept.
+  mlir::Value line;
   LoopBuilder b;
   llvm::DenseMap<mlir::Value, Lowered> lowered;
   /// Of operations that have been lowered before: what memory of their own

@@ -53,6 +53,10 @@ struct LoweredRange {
   mlir::Value start;
   mlir::Value count;
   int64_t size = 0;
+  /// Those that are there are from `first` on, whatever turn of a loop it is,
+  /// and before each of `ends`.
+  mlir::Value first = start;
+  llvm::SmallVector<mlir::Value, 2> ends = {};
 };
 
 /// What an operation of a kernel became: a number or memory is a value.

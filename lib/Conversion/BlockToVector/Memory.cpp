@@ -47,6 +47,7 @@ bool KernelLowering::areNeighbors(ValueRange indices) const {
 }
 
 void KernelLowering::forPieces(ValueRange indices, bool areNumbers,
+                               Value isInside,
                                function_ref<void(const Piece &)> visit) {
   // The ranges that are gone through; of rows all but the last.
   SmallVector<size_t> positions;
@@ -68,7 +69,7 @@ void KernelLowering::forPieces(ValueRange indices, bool areNumbers,
                                   : numberOf(index));
     if (!areNumbers)
       piece.count = rangeOf(indices.back()).count;
-    Value isThere;
+    Value isThere = isInside;
     int64_t rest = number;
     for (size_t i = positions.size(); i-- > 0;) {
       const LoweredRange &range = rangeOf(indices[positions[i]]);
@@ -79,11 +80,11 @@ void KernelLowering::forPieces(ValueRange indices, bool areNumbers,
                                             arith::IntegerOverflowFlags::nsw);
       if (!range.count)
         continue;
-      Value isInside = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt,
+      Value isBefore = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt,
                                                      b.index(at), range.count);
       isThere = isThere
-                    ? arith::AndIOp::create(b, isThere, isInside).getResult()
-                    : isInside;
+                    ? arith::AndIOp::create(b, isThere, isBefore).getResult()
+                    : isBefore;
     }
     if (isThere) {
       Value all = piece.count
@@ -103,11 +104,13 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   Value memory = numberOf(op.getMemory());
   Type element = cast<MemRefType>(memory.getType()).getElementType();
   LoweredBlock shape(*sizes, element);
+  Value isInside = checkBounds(op, op.getMemory(), op.getIndices());
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(shape.rowType()));
   SmallVector<Value> values;
   if (areNeighbors(op.getIndices())) {
     auto type = cast<VectorType>(shape.rowType());
-    forPieces(op.getIndices(), /*areNumbers=*/false, [&](const Piece &piece) {
+    forPieces(op.getIndices(), /*areNumbers=*/false, isInside,
+              [&](const Piece &piece) {
       if (!piece.count)
         values.push_back(
             vector::LoadOp::create(b, type, memory, piece.indices));
@@ -121,7 +124,8 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
     return success();
   }
   Value none = arith::ConstantOp::create(b, b.getZeroAttr(element));
-  forPieces(op.getIndices(), /*areNumbers=*/true, [&](const Piece &piece) {
+  forPieces(op.getIndices(), /*areNumbers=*/true, isInside,
+            [&](const Piece &piece) {
     if (!piece.count) {
       values.push_back(memref::LoadOp::create(b, memory, piece.indices));
       return;
@@ -147,9 +151,11 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   Value memory = numberOf(op.getMemory());
   const LoweredBlock &value = blockOf(op.getValue());
   size_t next = 0;
+  Value isInside = checkBounds(op, op.getMemory(), op.getIndices());
   if (areNeighbors(op.getIndices())) {
     SmallVector<Value> rows = value.getRows(b);
-    forPieces(op.getIndices(), /*areNumbers=*/false, [&](const Piece &piece) {
+    forPieces(op.getIndices(), /*areNumbers=*/false, isInside,
+              [&](const Piece &piece) {
       Value row = rows[next++];
       if (!piece.count)
         vector::StoreOp::create(b, row, memory, piece.indices);
@@ -160,7 +166,8 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
     return success();
   }
   SmallVector<Value> numbers = value.getNumbers(b);
-  forPieces(op.getIndices(), /*areNumbers=*/true, [&](const Piece &piece) {
+  forPieces(op.getIndices(), /*areNumbers=*/true, isInside,
+            [&](const Piece &piece) {
     Value number = numbers[next++];
     const auto store = [&] {
       memref::StoreOp::create(b, number, memory, piece.indices);
@@ -173,4 +180,39 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
                store);
   });
   return success();
+}
+
+void KernelLowering::lowerNumber(memref::LoadOp load) {
+  SmallVector<Value> indices = llvm::map_to_vector(
+      load.getIndices(), [&](Value each) { return numberOf(each); });
+  Value memory = numberOf(load.getMemRef());
+  Value isInside = checkBounds(load, load.getMemRef(), load.getIndices());
+  if (!isInside) {
+    set(load.getResult(), memref::LoadOp::create(b, memory, indices).getResult());
+    return;
+  }
+  auto branch = scf::IfOp::create(b, load.getType(), isInside,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value loaded = memref::LoadOp::create(b, memory, indices);
+  scf::YieldOp::create(b, loaded);
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(load.getType()));
+  scf::YieldOp::create(b, zero);
+  set(load.getResult(), branch.getResult(0));
+}
+
+void KernelLowering::lowerNumber(memref::StoreOp store) {
+  SmallVector<Value> indices = llvm::map_to_vector(
+      store.getIndices(), [&](Value each) { return numberOf(each); });
+  const auto write = [&] {
+    memref::StoreOp::create(b, numberOf(store.getValue()),
+                            numberOf(store.getMemRef()), indices);
+  };
+  Value isInside = checkBounds(store, store.getMemRef(), store.getIndices());
+  if (isInside)
+    b.ifThen(isInside, write);
+  else
+    write();
 }

@@ -130,11 +130,11 @@ static void addEntryPoint(func::FuncOp function, StringRef name) {
   ImplicitLocOpBuilder builder(function.getLoc(), function->getContext());
   builder.setInsertionPointAfter(function);
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  auto word = builder.getI64Type();
   auto entry =
       func::FuncOp::create(builder, std::string(entryPrefix) + name.str(),
-                           builder.getFunctionType({pointer}, {}));
+                           builder.getFunctionType({pointer}, {word}));
   builder.setInsertionPointToStart(entry.addEntryBlock());
-  auto word = builder.getI64Type();
   SmallVector<Value> arguments;
   for (auto [number, type] : llvm::enumerate(function.getArgumentTypes())) {
     Value place = LLVM::GEPOp::create(
@@ -155,15 +155,21 @@ static void addEntryPoint(func::FuncOp function, StringRef name) {
           UnrealizedConversionCastOp::create(builder, type, value).getResult(0);
     arguments.push_back(value);
   }
-  func::CallOp::create(builder, function, arguments);
-  func::ReturnOp::create(builder);
+  auto call = func::CallOp::create(builder, function, arguments);
+  Value line = call.getNumResults() == 1
+                   ? call.getResult(0)
+                   : arith::ConstantOp::create(builder,
+                                               builder.getI64IntegerAttr(0))
+                         .getResult();
+  func::ReturnOp::create(builder, line);
 }
 
 Result<std::string> kernel::compileKernel(measuring::CompileSession &session,
                                           func::FuncOp kernel,
                                           const block::Bindings &bindings,
                                           const Target &target,
-                                          KernelOutput output) {
+                                          KernelOutput output,
+                                          block::BoundsChecks *checks) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   OpBuilder builder(module->getBodyRegion());
   builder.setInsertionPointToEnd(module->getBody());
@@ -177,7 +183,7 @@ Result<std::string> kernel::compileKernel(measuring::CompileSession &session,
                                       return success();
                                     });
     FailureOr<func::FuncOp> made =
-        block::makeFunction(copy, "kernel", bindings);
+        block::makeFunction(copy, "kernel", bindings, {}, checks);
     if (failed(made))
       return Error{problem};
     made->setPrivate();

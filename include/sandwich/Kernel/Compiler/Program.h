@@ -35,7 +35,9 @@ namespace sandwich::kernel {
 inline constexpr std::string_view entryPrefix = "sandwich_kernel_";
 
 /// A function of the C interface.
-using EntryPoint = void (*)(void *const *arguments);
+/// The result is 0; where bounds are checked, the line of an access that would
+/// have been beyond them (block::makeFunction).
+using EntryPoint = int64_t (*)(void *const *arguments);
 
 /// An argument of a kernel.
 struct ArgumentDescription {
@@ -80,13 +82,15 @@ std::string describe(mlir::Diagnostic &diagnostic);
 /// code.
 enum class KernelOutput { Loops, Assembly, Object };
 
-/// Compiles `kernel`, of the session's context, with what `bindings` says.
+/// Compiles `kernel`, of the session's context, with what `bindings` says, and
+/// so that it checks bounds if there are `checks`, which then tell of them.
 /// Errors: what passes report, with their line.
 Result<std::string> compileKernel(measuring::CompileSession &session,
                                   mlir::func::FuncOp kernel,
                                   const block::Bindings &bindings,
                                   const Target &target,
-                                  KernelOutput output = KernelOutput::Object);
+                                  KernelOutput output = KernelOutput::Object,
+                                  block::BoundsChecks *checks = nullptr);
 
 } // namespace sandwich::kernel
 
