@@ -351,11 +351,9 @@ class Kernel:
         ]
         # Integers say how far loops go.
         options += [
-            f"--size={each['name']}={int(argument)}"
+            f"--size={each['name']}={min(max(int(argument), 0), _LARGEST_SIZE)}"
             for each, argument in zip(description["arguments"], arguments)
-            if "sizes" not in each
-            and each["type"][0] == "i"
-            and 0 <= int(argument) <= _LARGEST_SIZE
+            if "sizes" not in each and each["type"][0] == "i"
         ]
         message = self._run(*types, *options, "--tune", f"--seconds={seconds}")
         # "NAME: LANES=16 ROWS=4, 12.3 us a call, ..."

@@ -290,7 +290,10 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
   SmallVector<Value> results;
   const int64_t count = LoweredBlock(sizes, from.getElement()).rowCount();
   auto product = op.getBlock().getDefiningOp<arith::MulFOp>();
-  const bool sumsProducts = kind == ReductionKind::Add && product;
+  // Of smaller floats CPUs have no such instruction.
+  const bool sumsProducts =
+      kind == ReductionKind::Add && product && product->hasOneUse() &&
+      (from.getElement().isF32() || from.getElement().isF64());
   for (int64_t row = 0; row < count; ++row) {
     const int64_t first = row / stride * stride * reduced + row % stride;
     if (sumsProducts) {

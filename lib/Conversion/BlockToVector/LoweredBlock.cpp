@@ -127,9 +127,8 @@ SmallVector<Value> block::reduceRows(LoopBuilder &builder, ReductionKind kind,
   SmallVector<Value> vectors(rows);
   // What is left of each row in a vector, and of how many there are in one.
   int64_t part = width, parts = 1;
-  const auto step = [&](Value first, Value second) {
+  const auto step = [&](Value first, Value second, int64_t both) {
     SmallVector<int64_t> low, high;
-    const int64_t both = first == second ? 1 : 2;
     for (int64_t number = 0; number < both * parts; ++number)
       for (int64_t lane = 0; lane < part / 2; ++lane) {
         low.push_back(number * part + lane);
@@ -141,11 +140,11 @@ SmallVector<Value> block::reduceRows(LoopBuilder &builder, ReductionKind kind,
   };
   while (part > 1) {
     if (vectors.size() == 1) {
-      vectors[0] = step(vectors[0], vectors[0]);
+      vectors[0] = step(vectors[0], vectors[0], 1);
     } else {
       SmallVector<Value> next;
       for (size_t i = 0; i < vectors.size(); i += 2)
-        next.push_back(step(vectors[i], vectors[i + 1]));
+        next.push_back(step(vectors[i], vectors[i + 1], 2));
       vectors = std::move(next);
       parts *= 2;
     }

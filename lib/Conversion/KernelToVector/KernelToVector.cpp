@@ -29,28 +29,33 @@ using namespace sandwich::raising;
 
 namespace {
 
-/// A loop whose index goes on by the same number as long as it is before, or
-/// behind, a bound: `index + offset < bound`.
+/// A loop whose index goes on by the same number as long as it, with an offset,
+/// is before a bound, or behind one where it counts down.
 struct CountedLoop {
   unsigned number = 0;
-  /// Of which the index is less, or larger where it is counted down; one of it
-  /// may be equal, too.
   Value bound;
   int64_t offset = 0, step = 0;
-  bool mayBeEqual = false, isUnsigned = false;
-  /// Which constant it goes on by.
+  /// Whether it goes on where it is equal, too; or until it is.
+  bool mayBeEqual = false, isUntil = false;
+  /// Of 32 bits or less.
+  bool isUnsigned = false;
+  /// The constant that it goes on by.
   Value stepValue;
 
+  /// Whether it is `index < bound`, as those of scf.for are.
   bool isPlain() const {
-    return step > 0 && offset == 0 && !mayBeEqual;
+    return step > 0 && offset == 0 && !mayBeEqual && !isUntil;
   }
 };
 
 } // namespace
 
+/// The number that `value` is known to be, if it is no very large one.
 static std::optional<int64_t> constantOf(Value value) {
   APInt constant;
-  if (!matchPattern(value, m_ConstantInt(&constant)))
+  constexpr unsigned mostBits = 48;
+  if (!matchPattern(value, m_ConstantInt(&constant)) ||
+      constant.getSignificantBits() > mostBits)
     return std::nullopt;
   return constant.getSExtValue();
 }
@@ -59,7 +64,15 @@ static std::optional<int64_t> constantOf(Value value) {
 static std::optional<std::pair<BlockArgument, int64_t>>
 asSum(Value value, Block *block) {
   int64_t sum = 0;
-  while (Operation *op = value.getDefiningOp()) {
+  constexpr unsigned mostSteps = 64;
+  for (unsigned step = 0; step < mostSteps; ++step) {
+    Operation *op = value.getDefiningOp();
+    if (!op) {
+      auto argument = cast<BlockArgument>(value);
+      return argument.getOwner() == block
+                 ? std::optional(std::pair(argument, sum))
+                 : std::nullopt;
+    }
     std::optional<int64_t> added =
         isa<arith::AddIOp, arith::SubIOp>(op) ? constantOf(op->getOperand(1))
                                               : std::nullopt;
@@ -68,10 +81,49 @@ asSum(Value value, Block *block) {
     sum += isa<arith::AddIOp>(op) ? *added : -*added;
     value = op->getOperand(0);
   }
-  auto argument = cast<BlockArgument>(value);
-  if (argument.getOwner() != block)
-    return std::nullopt;
-  return std::pair(argument, sum);
+  return std::nullopt;
+}
+
+/// Whether a number without a sign of 64 bits is less than half of all, so that
+/// it may have a sign as well: sizes are, but not what is less than one.
+static bool isSize(Value value, unsigned depth = 0) {
+  constexpr unsigned deepest = 8;
+  if (std::optional<int64_t> constant = constantOf(value))
+    return *constant >= 0;
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<arith::ExtUIOp, arith::IndexCastUIOp>(op))
+    return true;
+  if (depth > deepest)
+    return false;
+  const auto isOperand = [&](Value each) { return isSize(each, depth + 1); };
+  if (isa<arith::MaxSIOp, arith::AndIOp>(op))
+    return llvm::any_of(op->getOperands(), isOperand);
+  // How far a loop before it came.
+  if (auto less = dyn_cast<arith::SubIOp>(op)) {
+    auto way = less.getRhs().getDefiningOp<arith::MulIOp>();
+    auto turns = way ? way.getLhs().getDefiningOp<arith::DivSIOp>() : nullptr;
+    return turns && isOperand(less.getLhs());
+  }
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemUIOp, arith::ShRUIOp,
+          arith::AddIOp, arith::MulIOp, arith::MinSIOp>(op))
+    return llvm::all_of(op->getOperands(), isOperand);
+  return false;
+}
+
+/// Moves `value`, and what it is computed of, out of `loop`, where nothing of
+/// that depends on it; false where something does.
+static bool hoist(Value value, scf::WhileOp loop, unsigned depth = 0) {
+  if (!loop->isAncestor(value.getParentBlock()->getParentOp()))
+    return true;
+  constexpr unsigned deepest = 16;
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > deepest || !isPure(op) || op->getNumRegions() != 0 ||
+      !llvm::all_of(op->getOperands(), [&](Value each) {
+        return hoist(each, loop, depth + 1);
+      }))
+    return false;
+  op->moveBefore(loop);
+  return true;
 }
 
 static std::optional<CountedLoop> findCount(scf::WhileOp loop) {
@@ -88,17 +140,13 @@ static std::optional<CountedLoop> findCount(scf::WhileOp loop) {
   if (!sum) {
     sum = asSum(rhs, loop.getBeforeBody());
     std::swap(lhs, rhs);
-    switch (predicate) {
-    case P::slt: predicate = P::sgt; break;
-    case P::sle: predicate = P::sge; break;
-    case P::sgt: predicate = P::slt; break;
-    case P::sge: predicate = P::sle; break;
-    case P::ult: predicate = P::ugt; break;
-    case P::ule: predicate = P::uge; break;
-    case P::ugt: predicate = P::ult; break;
-    case P::uge: predicate = P::ule; break;
-    default: break;
-    }
+    static constexpr std::pair<P, P> mirrored[] = {
+        {P::slt, P::sgt}, {P::sle, P::sge}, {P::ult, P::ugt}, {P::ule, P::uge}};
+    for (auto [less, more] : mirrored)
+      if (predicate == less || predicate == more) {
+        predicate = predicate == less ? more : less;
+        break;
+      }
   }
   if (!sum)
     return std::nullopt;
@@ -112,33 +160,118 @@ static std::optional<CountedLoop> findCount(scf::WhileOp loop) {
       after->second == 0)
     return std::nullopt;
   counted.step = after->second;
-  counted.stepValue =
-      next.getDefiningOp() ? next.getDefiningOp()->getOperand(1) : Value();
-  const bool isUp = counted.step > 0;
-  counted.mayBeEqual = llvm::is_contained({P::sle, P::sge, P::ule, P::uge},
-                                          predicate);
-  counted.isUnsigned = llvm::is_contained({P::ult, P::ule, P::ugt, P::uge},
-                                          predicate);
-  const bool goesOnBelow =
-      llvm::is_contained({P::slt, P::sle, P::ult, P::ule}, predicate);
-  const bool goesOnAbove =
-      llvm::is_contained({P::sgt, P::sge, P::ugt, P::uge}, predicate);
+  counted.stepValue = next.getDefiningOp()->getOperand(1);
+  counted.mayBeEqual =
+      llvm::is_contained({P::sle, P::sge, P::ule, P::uge}, predicate);
+  const bool isUnsigned =
+      llvm::is_contained({P::ult, P::ule, P::ugt, P::uge}, predicate);
   // By single steps it comes to what it must not be.
-  const bool isUntil =
+  counted.isUntil =
       predicate == P::ne && std::abs(counted.step) == 1 && counted.offset == 0;
-  if (isUntil ? false : !(isUp ? goesOnBelow : goesOnAbove))
+  const bool goesOn =
+      counted.isUntil ||
+      (counted.step > 0
+           ? llvm::is_contained({P::slt, P::sle, P::ult, P::ule}, predicate)
+           : llvm::is_contained({P::sgt, P::sge, P::ugt, P::uge}, predicate));
+  if (!goesOn)
     return std::nullopt;
-  counted.isUnsigned |= isUntil;
-  // Numbers of 32 bits without a sign may wrap around.
-  const unsigned width =
-      lhs.getType().isIndex() ? 64 : lhs.getType().getIntOrFloatBitWidth();
-  if (counted.isUnsigned && width < 64 && !counted.isPlain())
+  Value first = loop.getInits()[counted.number];
+  const bool isWide =
+      lhs.getType().isIndex() || lhs.getType().getIntOrFloatBitWidth() >= 64;
+  counted.isUnsigned = isUnsigned && !(isWide && isSize(first));
+  if (counted.isUnsigned && !counted.isPlain())
     return std::nullopt;
-  // What is known of the bound may stand in the loop, and nothing else of it.
-  if (loop->isAncestor(counted.bound.getParentBlock()->getParentOp()) &&
-      !isa_and_nonnull<arith::ConstantOp>(counted.bound.getDefiningOp()))
+  if (!hoist(counted.bound, loop))
     return std::nullopt;
   return counted;
+}
+
+namespace {
+
+/// Computes how far a loop counts. What is smaller than 64 bits is computed in
+/// those, as its differences need not fit.
+class CountBuilder {
+public:
+  CountBuilder(OpBuilder &builder, Location location, const CountedLoop &loop,
+               Value first, Value bound)
+      : builder(builder), location(location), loop(loop), first(first),
+        bound(bound), type(first.getType()),
+        wide(type.isIndex() || type.getIntOrFloatBitWidth() >= 64
+                 ? type
+                 : Type(builder.getI64Type())) {}
+
+  Value constant(Type of, int64_t value) {
+    return arith::ConstantOp::create(builder, location,
+                                     builder.getIntegerAttr(of, value));
+  }
+  /// How often it goes on, of type `getWide()`.
+  Value turns();
+  /// The index after so many turns.
+  Value valueAfter(Value turns);
+  Type getWide() const { return wide; }
+
+private:
+  int64_t step() const { return std::abs(loop.step); }
+  Value extended(Value value, bool withSign) {
+    if (type == wide)
+      return value;
+    return withSign
+               ? builder.createOrFold<arith::ExtSIOp>(location, wide, value)
+               : builder.createOrFold<arith::ExtUIOp>(location, wide, value);
+  }
+
+  OpBuilder &builder;
+  Location location;
+  const CountedLoop &loop;
+  Value first, bound;
+  Type type, wide;
+};
+
+} // namespace
+
+Value CountBuilder::turns() {
+  Value from = loop.step > 0 ? first : bound, to = loop.step > 0 ? bound : first;
+  // As many steps as there are numbers in between, be it around the largest.
+  if (loop.isUntil)
+    return extended(builder.createOrFold<arith::SubIOp>(location, to, from),
+                    /*withSign=*/false);
+  if (loop.isUnsigned) {
+    // As many whole steps as lead from the first one to the end or beyond.
+    Value runs = arith::CmpIOp::create(
+        builder, location, arith::CmpIPredicate::ult, first, bound);
+    Value count = arith::SubIOp::create(builder, location, bound, first);
+    count = arith::SubIOp::create(builder, location, count, constant(type, 1));
+    count = arith::DivUIOp::create(builder, location, count,
+                                   constant(type, step()));
+    count = arith::AddIOp::create(builder, location, count, constant(type, 1));
+    count = arith::SelectOp::create(builder, location, runs, count,
+                                    constant(type, 0));
+    return extended(count, /*withSign=*/false);
+  }
+  Value span = builder.createOrFold<arith::SubIOp>(
+      location, extended(to, true), extended(from, true));
+  const int64_t more = step() - (loop.mayBeEqual ? 0 : 1) +
+                       (loop.step > 0 ? -loop.offset : loop.offset);
+  if (more != 0)
+    span = builder.createOrFold<arith::AddIOp>(location, span,
+                                               constant(wide, more));
+  span = builder.createOrFold<arith::MaxSIOp>(location, span,
+                                              constant(wide, 0));
+  return step() == 1 ? span
+                     : builder.createOrFold<arith::DivSIOp>(
+                           location, span, constant(wide, step()));
+}
+
+Value CountBuilder::valueAfter(Value turns) {
+  Value way = step() == 1
+                  ? turns
+                  : builder.createOrFold<arith::MulIOp>(
+                        location, turns, constant(turns.getType(), step()));
+  if (way.getType() != type)
+    way = builder.createOrFold<arith::TruncIOp>(location, type, way);
+  return loop.step > 0
+             ? builder.createOrFold<arith::AddIOp>(location, first, way)
+             : builder.createOrFold<arith::SubIOp>(location, first, way);
 }
 
 /// Makes `loop` one that counts, if it is one. Upstream's rewrite takes the
@@ -150,85 +283,40 @@ static void countLoop(IRRewriter &rewriter, scf::WhileOp loop) {
     return;
   const unsigned number = found->number;
   Location location = loop.getLoc();
-  Value first = loop.getInits()[number], bound = found->bound;
-  Type type = first.getType();
+  Value first = loop.getInits()[number];
+  const Type type = first.getType();
   rewriter.setInsertionPoint(loop);
-  if (loop->isAncestor(bound.getParentBlock()->getParentOp()))
-    bound = rewriter.clone(*bound.getDefiningOp())->getResult(0);
-  const int64_t step = std::abs(found->step);
-  const auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(rewriter, location,
-                                     rewriter.getIntegerAttr(type, value));
-  };
-  // How often it goes on; what it counts are sizes, which have a sign of their
-  // own in 64 bits.
-  const auto computeTurns = [&]() -> Value {
-    Value from = found->step > 0 ? first : bound,
-          to = found->step > 0 ? bound : first;
-    Value span = arith::SubIOp::create(rewriter, location, to, from);
-    const int64_t more = step - (found->mayBeEqual ? 0 : 1) +
-                         (found->step > 0 ? -found->offset : found->offset);
-    if (more != 0)
-      span = arith::AddIOp::create(rewriter, location, span, constant(more));
-    span = arith::MaxSIOp::create(rewriter, location, span, constant(0));
-    return step == 1 ? span
-                     : arith::DivSIOp::create(rewriter, location, span,
-                                              constant(step))
-                           .getResult();
-  };
-  const auto valueAfter = [&](Value turns) -> Value {
-    Value way = step == 1 ? turns
-                          : arith::MulIOp::create(rewriter, location, turns,
-                                                  constant(step))
-                                .getResult();
-    return found->step > 0
-               ? arith::AddIOp::create(rewriter, location, first, way)
-                     .getResult()
-               : arith::SubIOp::create(rewriter, location, first, way)
-                     .getResult();
-  };
+  CountBuilder count(rewriter, location, *found, first, found->bound);
   const bool isUsed = !loop.getResult(number).use_empty();
-  Value lower = first, upper = bound, by = constant(step), last = first;
-  const bool isUp = found->step > 0;
-  if (!found->isPlain()) {
-    Value turns = computeTurns();
-    last = valueAfter(turns);
-    lower = isUp ? first : constant(0);
-    upper = isUp ? last : turns;
-    by = isUp ? by : constant(1);
-  } else if (isUsed) {
-    if (found->isUnsigned && !type.isIndex() &&
-        type.getIntOrFloatBitWidth() < 64) {
-      // As many whole steps as lead from the first one to the end or beyond.
-      Value runs = arith::CmpIOp::create(
-          rewriter, location, arith::CmpIPredicate::ult, first, bound);
-      Value turns = arith::SubIOp::create(rewriter, location, bound, first);
-      turns = arith::SubIOp::create(rewriter, location, turns, constant(1));
-      turns = arith::DivUIOp::create(rewriter, location, turns, by);
-      turns = arith::AddIOp::create(rewriter, location, turns, constant(1));
-      last = arith::SelectOp::create(rewriter, location, runs,
-                                     valueAfter(turns), first);
-    } else {
-      last = valueAfter(computeTurns());
+  const bool isPlain = found->isPlain();
+  // Up as it does; else its turns.
+  const bool isOwnIndex = found->step > 0 && !found->isUntil;
+  Value lower = first, upper = found->bound, last = first;
+  Value by = count.constant(type, std::abs(found->step));
+  if (!isPlain || isUsed) {
+    Value turns = count.turns();
+    last = count.valueAfter(turns);
+    if (!isPlain && isOwnIndex) {
+      upper = last;
+    } else if (!isPlain) {
+      lower = count.constant(count.getWide(), 0);
+      upper = turns;
+      by = count.constant(count.getWide(), 1);
     }
   }
   SmallVector<Value> inits(loop.getInits()), results;
   inits.erase(inits.begin() + number);
   auto made = scf::ForOp::create(rewriter, location, lower, upper, by, inits,
-                                 nullptr,
-                                 found->isPlain() && found->isUnsigned &&
-                                     !type.isIndex() &&
-                                     type.getIntOrFloatBitWidth() < 64);
-  if (found->stepValue)
-    if (auto name = found->stepValue.getLoc()->findInstanceOf<NameLoc>())
-      made->setAttr("kernel.step", name.getName());
+                                 nullptr, found->isUnsigned);
+  if (auto name = found->stepValue.getLoc()->findInstanceOf<NameLoc>())
+    made->setAttr("kernel.step", name.getName());
   // Variables keep their names.
   SmallVector<Value> arguments(made.getRegionIterArgs());
   Value index = made.getInductionVar();
   if (!made.getBody()->empty())
     rewriter.eraseOp(&made.getBody()->back());
   rewriter.setInsertionPointToStart(made.getBody());
-  Value now = isUp ? index : valueAfter(index);
+  Value now = isOwnIndex ? index : count.valueAfter(index);
   arguments.insert(arguments.begin() + number, now);
   for (auto [old, argument] :
        llvm::zip_equal(loop.getAfterArguments(), arguments))

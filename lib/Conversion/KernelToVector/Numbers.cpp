@@ -29,10 +29,12 @@ FailureOr<Value> Raiser::raiseBinary(kernel::BinaryOp op) {
   const auto make = [&]<typename Op>() {
     return Value(Op::create(builder, location, x, y));
   };
-  // Integers with a sign do not overflow in C, but in vectors of them.
-  const auto flags = noSign || isa<VectorType>(x.getType())
-                         ? arith::IntegerOverflowFlags::none
-                         : arith::IntegerOverflowFlags::nsw;
+  // Integers with a sign do not overflow in C; vectors of them do, and what is
+  // smaller than an int, and only seems to be computed as such.
+  const bool mayOverflow = noSign || !x.getType().isIntOrFloat() ||
+                           x.getType().getIntOrFloatBitWidth() < 32;
+  const auto flags = mayOverflow ? arith::IntegerOverflowFlags::none
+                                 : arith::IntegerOverflowFlags::nsw;
   const auto makeInteger = [&]<typename Op>() {
     return builder.createOrFold<Op>(location, x, y, flags);
   };

@@ -10,7 +10,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -108,31 +107,46 @@ bool Raiser::needsMemory(Value pointer) {
   return false;
 }
 
-/// The integer that `value` is known to be, of a few steps at most.
-static std::optional<int64_t> knownInteger(Value value) {
+/// `number` as an integer of `type` has it, if that is a small one.
+static std::optional<int64_t> asInteger(const APInt &number, Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer)
+    return std::nullopt;
+  const unsigned width = integer.getWidth();
+  APInt cut = integer.isUnsigned() ? number.zextOrTrunc(width).zext(width + 1)
+                                   : number.sextOrTrunc(width);
   constexpr unsigned mostBits = 32;
-  Operation *op = value.getDefiningOp();
+  return cut.getSignificantBits() > mostBits
+             ? std::nullopt
+             : std::optional(cut.getSExtValue());
+}
+
+/// The integer that `value` is known to be: a constant, or one that is cast or
+/// multiplied with another.
+static std::optional<int64_t> knownInteger(Value value, unsigned depth = 0) {
+  constexpr unsigned deepest = 8;
+  Operation *op = depth > deepest ? nullptr : value.getDefiningOp();
   if (auto constant = dyn_cast_if_present<kernel::ConstantOp>(op)) {
     auto number = dyn_cast<IntegerAttr>(constant.getValue());
-    if (!number || number.getValue().getActiveBits() > mostBits)
-      return std::nullopt;
-    return number.getType().isUnsignedInteger()
-               ? static_cast<int64_t>(number.getValue().getZExtValue())
-               : number.getValue().getSExtValue();
+    return number ? asInteger(number.getValue(), value.getType())
+                  : std::nullopt;
   }
   if (isa_and_nonnull<kernel::CastOp>(op) &&
-      isa<IntegerType>(op->getOperand(0).getType()))
-    return knownInteger(op->getOperand(0));
+      isa<IntegerType>(op->getOperand(0).getType())) {
+    std::optional<int64_t> number = knownInteger(op->getOperand(0), depth + 1);
+    return number ? asInteger(APInt(64, *number, /*isSigned=*/true),
+                              value.getType())
+                  : std::nullopt;
+  }
   auto product = dyn_cast_if_present<kernel::BinaryOp>(op);
   if (!product || product.getKind() != kernel::BinaryOperator::Multiply)
     return std::nullopt;
-  std::optional<int64_t> lhs = knownInteger(product.getLhs()),
-                         rhs = knownInteger(product.getRhs());
-  int64_t result = 0;
-  if (!lhs || !rhs || llvm::MulOverflow(*lhs, *rhs, result) ||
-      std::abs(result) >= int64_t(1) << (mostBits - 1))
-    return std::nullopt;
-  return result;
+  // Both have 32 bits at most.
+  std::optional<int64_t> lhs = knownInteger(product.getLhs(), depth + 1),
+                         rhs = knownInteger(product.getRhs(), depth + 1);
+  return lhs && rhs ? asInteger(APInt(64, *lhs * *rhs, /*isSigned=*/true),
+                                value.getType())
+                    : std::nullopt;
 }
 
 std::optional<int64_t> raising::knownIndex(kernel::OffsetOp offset) {

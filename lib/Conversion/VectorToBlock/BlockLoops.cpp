@@ -34,16 +34,31 @@ bool widening::isElementwise(Operation *op) {
 bool widening::isUniform(Value vector) {
   if (!isa<VectorType>(vector.getType()))
     return false;
-  Operation *op = vector.getDefiningOp();
-  if (!op)
-    return false;
-  if (auto broadcast = dyn_cast<vector::BroadcastOp>(op))
-    return !isa<VectorType>(broadcast.getSourceType());
-  if (matchPattern(op, m_Constant()))
-    return isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue());
-  return isElementwise(op) && llvm::all_of(op->getOperands(), [](Value each) {
-           return !isa<VectorType>(each.getType()) || isUniform(each);
-         });
+  // All that it is computed of, each once.
+  llvm::SmallDenseSet<Value> visited;
+  SmallVector<Value> left = {vector};
+  while (!left.empty()) {
+    Value value = left.pop_back_val();
+    if (!isa<VectorType>(value.getType()) || !visited.insert(value).second)
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return false;
+    if (auto broadcast = dyn_cast<vector::BroadcastOp>(op)) {
+      if (isa<VectorType>(broadcast.getSourceType()))
+        return false;
+      continue;
+    }
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (!isa<SplatElementsAttr>(constant.getValue()))
+        return false;
+      continue;
+    }
+    if (!isElementwise(op))
+      return false;
+    left.append(op->operand_begin(), op->operand_end());
+  }
+  return true;
 }
 
 bool widening::onlyChooses(Operation *op) {
@@ -57,7 +72,8 @@ bool widening::onlyChooses(Operation *op) {
 
 std::optional<MaskedStep> widening::findMaskedStep(Operation *op) {
   auto select = dyn_cast<arith::SelectOp>(op);
-  if (!select || !isa<VectorType>(select.getCondition().getType()))
+  if (!select || !isa<VectorType>(select.getCondition().getType()) ||
+      findCombination(select))
     return std::nullopt;
   std::optional<Combination> step =
       findCombination(select.getTrueValue().getDefiningOp());
@@ -104,14 +120,19 @@ private:
   bool findPlaces();
   bool visit(Block &block);
   bool visit(Operation *op);
-  bool visitAccess(Operation *op, Value memory);
+  bool visitAccess(Operation *op);
   bool visitElementwise(Operation *op);
   bool visitSum(Operation *op, const Combination &combination);
   bool visitFor(scf::ForOp inner);
   bool visitIf(scf::IfOp branch);
   bool isIndependentOfOtherPlaces() const;
   bool findRepetitions();
-  bool areCopies(Value first, Value other, int64_t copy) const;
+  bool isOrderOfCopiesFree() const;
+  bool areCopies(Value first, Value other, int64_t copy,
+                 unsigned depth = 0) const;
+  /// Which vector of a turn is at a place: the first one has the lowest.
+  /// Nothing, if it is none, or lies across several.
+  std::optional<int64_t> copyOf(Operation *access) const;
 
   /// Of a vector; nothing for one that is no such.
   std::optional<Lanes> lanesOf(Value value) const;
@@ -131,6 +152,9 @@ private:
   llvm::DenseSet<Value> moving;
   SmallVector<std::optional<ReductionKind>> kinds;
   SmallVector<Operation *> accesses;
+  /// Of values of copies, which may be shared again and again.
+  static constexpr size_t mostComparisons = size_t(1) << 16;
+  mutable size_t comparisons = 0;
   /// What is added to sums, in order: by which operation, and of which copy.
   struct Contribution {
     Operation *op;
@@ -184,28 +208,34 @@ bool LoopAnalysis::findPlaces() {
   return made.copies <= mostCopies;
 }
 
-bool LoopAnalysis::visitAccess(Operation *op, Value memory) {
+std::optional<int64_t> LoopAnalysis::copyOf(Operation *access) const {
+  const IndexForm form = indexFormOf(accessedIndex(access));
+  const int64_t places = made.lanes * made.copies;
+  int64_t copy = 0;
+  for (Operation *other : accesses) {
+    if (memoryOf(accessedMemory(other)) != memoryOf(accessedMemory(access)))
+      continue;
+    std::optional<int64_t> distance =
+        indexFormOf(accessedIndex(other)).distanceTo(form);
+    if (!distance || *distance >= places || *distance <= -places)
+      continue;
+    if (*distance % made.lanes != 0)
+      return std::nullopt;
+    copy = std::max(copy, *distance / made.lanes);
+  }
+  return copy < made.copies ? std::optional(copy) : std::nullopt;
+}
+
+bool LoopAnalysis::visitAccess(Operation *op) {
   const IndexForm form = indexFormOf(accessedIndex(op));
   // Places may not move in another way.
   for (const auto &[value, factor] : form.terms)
     if (value != variable() && moving.contains(value))
       return false;
-  // Which copy it is of: the first one has the lowest place.
-  int64_t copy = 0;
-  for (Operation *other : accesses) {
-    if (memoryOf(accessedMemory(other)) != memoryOf(memory))
-      continue;
-    std::optional<int64_t> distance =
-        indexFormOf(accessedIndex(other)).distanceTo(form);
-    if (!distance || std::abs(*distance) >= made.lanes * made.copies)
-      continue;
-    if (*distance % made.lanes != 0)
-      return false;
-    copy = std::max(copy, *distance / made.lanes);
-  }
-  if (copy >= made.copies)
+  std::optional<int64_t> copy = copyOf(op);
+  if (!copy)
     return false;
-  const Lanes lanes{Lanes::Kind::Neighbors, copy};
+  const Lanes lanes{Lanes::Kind::Neighbors, *copy};
   if (auto load = dyn_cast<vector::LoadOp>(op)) {
     set(load.getResult(), lanes);
     return true;
@@ -213,7 +243,7 @@ bool LoopAnalysis::visitAccess(Operation *op, Value memory) {
   std::optional<Lanes> stored = lanesOf(op->getOperand(0));
   return stored && (stored->kind == Lanes::Kind::Uniform ||
                     (stored->kind == Lanes::Kind::Neighbors &&
-                     stored->copy == copy));
+                     stored->copy == *copy));
 }
 
 /// A step of a sum: what is added must be lanes of places.
@@ -397,7 +427,7 @@ bool LoopAnalysis::visit(Operation *op) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return visitIf(branch);
   if (isWholeVector(op))
-    return visitAccess(op, accessedMemory(op));
+    return visitAccess(op);
   const auto isMoving = [&](Value each) { return moving.contains(each); };
   if (isa<vector::BroadcastOp, arith::ConstantOp>(op))
     return !llvm::any_of(op->getOperands(), isMoving) &&
@@ -445,7 +475,8 @@ bool LoopAnalysis::isIndependentOfOtherPlaces() const {
       std::optional<int64_t> distance =
           form.distanceTo(indexFormOf(accessedIndex(other)));
       if (!distance || *distance % made.lanes != 0 ||
-          std::abs(*distance) >= made.lanes * made.copies)
+          *distance >= made.lanes * made.copies ||
+          *distance <= -made.lanes * made.copies)
         return false;
     }
     // In a loop within a turn it may write places of other turns.
@@ -456,8 +487,34 @@ bool LoopAnalysis::isIndependentOfOtherPlaces() const {
   return true;
 }
 
+/// Whether the copies of a turn may be computed together: each place that is
+/// written is so once, behind all that read it.
+bool LoopAnalysis::isOrderOfCopiesFree() const {
+  for (Operation *store : accesses) {
+    if (!isa<vector::StoreOp>(store))
+      continue;
+    for (Operation *other : accesses) {
+      if (other == store ||
+          memoryOf(accessedMemory(other)) != memoryOf(accessedMemory(store)))
+        continue;
+      const bool isSamePlace =
+          indexFormOf(accessedIndex(store))
+              .distanceTo(indexFormOf(accessedIndex(other))) == 0;
+      if (isSamePlace && (isa<vector::StoreOp>(other) ||
+                          !other->isBeforeInBlock(store)))
+        return false;
+    }
+  }
+  return true;
+}
+
 /// Whether `other` is for copy number `copy` what `first` is for the first one.
-bool LoopAnalysis::areCopies(Value first, Value other, int64_t copy) const {
+bool LoopAnalysis::areCopies(Value first, Value other, int64_t copy,
+                             unsigned depth) const {
+  // Longer chains than those of polynomials are not compared.
+  constexpr unsigned deepest = 200;
+  if (depth > deepest || comparisons++ > mostComparisons)
+    return false;
   if (first == other) {
     std::optional<Lanes> lanes = lanesOf(first);
     return !isInLoop(first) || !lanes || lanes->kind == Lanes::Kind::Uniform;
@@ -480,7 +537,7 @@ bool LoopAnalysis::areCopies(Value first, Value other, int64_t copy) const {
   return llvm::all_of(llvm::zip_equal(one->getOperands(), two->getOperands()),
                       [&](auto pair) {
                         return areCopies(std::get<0>(pair), std::get<1>(pair),
-                                         copy);
+                                         copy, depth + 1);
                       });
 }
 
@@ -490,19 +547,15 @@ bool LoopAnalysis::findRepetitions() {
     made.leaders.push_back(i);
   if (made.copies == 1)
     return true;
+  if (!isOrderOfCopiesFree())
+    return false;
   std::vector<SmallVector<Operation *>> stores(made.copies);
   for (Operation *each : accesses)
     if (isa<vector::StoreOp>(each)) {
-      // Its place tells which copy it is of.
-      int64_t copy = 0;
-      for (Operation *other : accesses)
-        if (isa<vector::StoreOp>(other) &&
-            memoryOf(accessedMemory(other)) == memoryOf(accessedMemory(each)))
-          if (std::optional<int64_t> distance = indexFormOf(accessedIndex(other))
-                                                    .distanceTo(indexFormOf(
-                                                        accessedIndex(each))))
-            copy = std::max(copy, *distance / made.lanes);
-      stores[copy].push_back(each);
+      std::optional<int64_t> copy = copyOf(each);
+      if (!copy)
+        return false;
+      stores[*copy].push_back(each);
     }
   std::vector<SmallVector<Contribution>> added(made.copies);
   for (const Contribution &each : contributions)
@@ -560,7 +613,7 @@ bool LoopAnalysis::findRepetitions() {
       for (Value part : parts) {
         Operation *user = part.hasOneUse() ? *part.user_begin() : nullptr;
         if (auto reduction = dyn_cast_if_present<vector::ReductionOp>(user);
-            reduction && kindOf(reduction) == *kinds[leader]) {
+            reduction && kindOf(reduction) == kinds[leader]) {
           parts.erase(part);
           parts.insert(reduction.getResult());
           changed = true;
@@ -691,7 +744,7 @@ std::optional<scf::ForOp> BlockLoops::propagate(Value value) {
       continue;
     }
     if (auto reduction = dyn_cast<vector::ReductionOp>(user)) {
-      if (kindOf(reduction) != sum.kind || reduction.getAcc())
+      if (kindOf(reduction) != std::optional(sum.kind) || reduction.getAcc())
         return sum.origin;
       continue;
     }
@@ -739,6 +792,11 @@ std::optional<scf::ForOp> BlockLoops::findSums() {
       if (!mayBegin(kind, init))
         return loop.loop;
   for (auto &[value, sum] : sums) {
+    // Which lanes of a sum a mask would take is not known.
+    if (Operation *op = value.getDefiningOp())
+      if (std::optional<MaskedStep> masked = findMaskedStep(op);
+          masked && (sumOf(masked->added) || !sumOf(masked->sum)))
+        return sum.origin;
     const auto areSums = [&](ValueRange values) {
       return llvm::all_of(values, [&, kind = sum.kind](Value each) {
         return mayBegin(kind, each);

@@ -17,9 +17,11 @@ using namespace sandwich;
 using namespace sandwich::widening;
 
 std::optional<int64_t> widening::constantOf(Value value) {
+  // Sums and products of a few fit as well.
+  constexpr unsigned mostBits = 48;
   APInt constant;
   if (!matchPattern(value, m_ConstantInt(&constant)) ||
-      constant.getSignificantBits() > 64)
+      constant.getSignificantBits() > mostBits)
     return std::nullopt;
   return constant.getSExtValue();
 }
@@ -65,30 +67,40 @@ static bool neverWraps(Operation *op) {
   return flags && flags.hasNoSignedWrap();
 }
 
+static IndexForm formOf(Value value, unsigned &steps);
+
 IndexForm widening::indexFormOf(Value value) {
+  // Of what is shared again and again, not everything is seen through.
+  unsigned steps = 256;
+  return formOf(value, steps);
+}
+
+static IndexForm formOf(Value value, unsigned &steps) {
   IndexForm form;
   if (std::optional<int64_t> constant = constantOf(value)) {
     form.constant = *constant;
     return form;
   }
-  Operation *op = value.getDefiningOp();
+  Operation *op = steps == 0 ? nullptr : value.getDefiningOp();
+  if (op)
+    --steps;
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))
-    return indexFormOf(op->getOperand(0));
+    return formOf(op->getOperand(0), steps);
   if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op) && neverWraps(op)) {
-    form = indexFormOf(op->getOperand(0));
-    form.add(indexFormOf(op->getOperand(1)), isa<arith::AddIOp>(op) ? 1 : -1);
+    form = formOf(op->getOperand(0), steps);
+    form.add(formOf(op->getOperand(1), steps), isa<arith::AddIOp>(op) ? 1 : -1);
     return form;
   }
   if (isa_and_nonnull<arith::MulIOp>(op) && neverWraps(op))
     for (unsigned side : {0, 1})
       if (std::optional<int64_t> times = constantOf(op->getOperand(side))) {
-        form.add(indexFormOf(op->getOperand(1 - side)), *times);
+        form.add(formOf(op->getOperand(1 - side), steps), *times);
         return form;
       }
   if (isa_and_nonnull<arith::ShLIOp>(op) && neverWraps(op))
     if (std::optional<int64_t> bits = constantOf(op->getOperand(1));
         bits && *bits >= 0 && *bits < 62) {
-      form.add(indexFormOf(op->getOperand(0)), int64_t(1) << *bits);
+      form.add(formOf(op->getOperand(0), steps), int64_t(1) << *bits);
       return form;
     }
   form.terms[value] = 1;

@@ -134,10 +134,13 @@ Value KernelWidening::termIndex(Value value) {
       product && product.hasNoSignedWrap())
     return rebuild(op, {index(op->getOperand(0)), index(op->getOperand(1))},
                    b.getIndexType());
-  if (std::optional<Combination> choice = findCombination(op);
+  if (std::optional<Combination> choice =
+          depth < deepestChoice ? findCombination(op) : std::nullopt;
       choice && (choice->kind == ReductionKind::Maximum ||
                  choice->kind == ReductionKind::Minimum)) {
+    ++depth;
     Value lhs = index(choice->lhs), rhs = index(choice->rhs);
+    --depth;
     return choice->kind == ReductionKind::Maximum
                ? arith::MaxSIOp::create(b, lhs, rhs).getResult()
                : arith::MinSIOp::create(b, lhs, rhs).getResult();
@@ -317,21 +320,31 @@ Value KernelWidening::whereRows(ReductionKind kind, Value made) {
 //===----------------------------------------------------------------------===//
 
 /// Whether `vector` is zero where memory is not there.
-static bool isZeroOutside(Value vector) {
+static bool isZeroOutside(Value vector, unsigned depth = 0) {
   Operation *op = vector.getDefiningOp();
   if (isa_and_nonnull<vector::LoadOp>(op))
     return true;
+  constexpr unsigned deepest = 16;
+  if (depth > deepest)
+    return false;
+  const auto isZero = [&](Value value) {
+    return isZeroOutside(value, depth + 1);
+  };
   const auto isFinite = [](Value value) {
-    return isUniform(value) && matchPattern(value, m_Constant());
+    SplatElementsAttr constant;
+    if (!matchPattern(value, m_Constant(&constant)))
+      return false;
+    auto number = dyn_cast<FloatAttr>(constant.getSplatValue<Attribute>());
+    return !number || number.getValue().isFinite();
   };
   if (isa_and_nonnull<arith::MulFOp, arith::MulIOp>(op))
-    return llvm::any_of(op->getOperands(), isZeroOutside) &&
+    return llvm::any_of(op->getOperands(), isZero) &&
            llvm::all_of(op->getOperands(), [&](Value each) {
-             return isZeroOutside(each) || isFinite(each);
+             return isFinite(each) || isZero(each);
            });
   if (isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp,
                       arith::SIToFPOp, arith::UIToFPOp, arith::TruncFOp>(op))
-    return isZeroOutside(op->getOperand(0));
+    return isZero(op->getOperand(0));
   return false;
 }
 
@@ -448,7 +461,7 @@ LogicalResult KernelWidening::emitSum(Operation *op) {
   }
   auto fma = cast<math::FmaOp>(op);
   Value product;
-  if (loops.sumOf(fma.getC())) {
+  if (!loops.sumOf(fma.getA()) && !loops.sumOf(fma.getB())) {
     SmallVector<SizeAttr> wide = sizes;
     wide.push_back(lanesOf(result.getType()));
     product = arith::MulFOp::create(b, as(fma.getA(), wide),
@@ -887,9 +900,10 @@ LogicalResult KernelWidening::emit(Operation *op) {
     return success();
   }
   if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
-    if (reduction.getAcc())
-      return refuse(op, "a sum that goes on");
-    map(reduction.getResult(), sum(kindOf(reduction), reduction.getVector()));
+    std::optional<ReductionKind> kind = kindOf(reduction);
+    if (reduction.getAcc() || !kind)
+      return refuse(op, "a reduction of this kind");
+    map(reduction.getResult(), sum(*kind, reduction.getVector()));
     return success();
   }
   if (isa<vector::BroadcastOp, arith::ConstantOp>(op)) {
@@ -906,7 +920,7 @@ LogicalResult KernelWidening::emit(Operation *op) {
     return emitMask(mask);
   if (isElementwise(op))
     return emitElementwise(op);
-  return refuse(op, "an operation of this kind");
+  return refuse(op, "an operation " + op->getName().getStringRef());
 }
 
 LogicalResult KernelWidening::emitBlock(Block &block) {

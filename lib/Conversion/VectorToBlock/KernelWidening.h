@@ -149,6 +149,9 @@ private:
   llvm::MapVector<mlir::Operation *, std::string> tileNames;
   std::string rowsName;
   llvm::SmallVector<mlir::Value> results;
+  /// Of choices in choices, which are computed once for each place.
+  static constexpr unsigned deepestChoice = 4;
+  unsigned depth = 0;
 };
 
 } // namespace sandwich::widening

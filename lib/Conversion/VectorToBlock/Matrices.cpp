@@ -49,8 +49,12 @@ boundsOf(const IndexForm &form, int64_t numbers) {
     if (!lower || !upper || !step || *step < 1 || *upper <= *lower)
       return std::nullopt;
     const int64_t turns = llvm::divideCeil(*upper - *lower, *step);
-    first += factor * *lower;
-    last += factor * (*lower + (turns - 1) * *step);
+    int64_t atFirst = 0, atLast = 0;
+    if (llvm::MulOverflow(factor, *lower, atFirst) ||
+        llvm::MulOverflow(factor, *lower + (turns - 1) * *step, atLast) ||
+        llvm::AddOverflow(first, atFirst, first) ||
+        llvm::AddOverflow(last, atLast, last))
+      return std::nullopt;
   }
   return std::pair(first, last);
 }
@@ -88,6 +92,13 @@ Matrices::Matrices(func::FuncOp function, const BlockLoops &blocks) {
                                    : op->getResult(0).getType();
       auto vector = dyn_cast<VectorType>(type);
       const Place place = divide(indexFormOf(accessedIndex(op)), length);
+      // A vector goes along a row, and not from one to the next.
+      for (const auto &[value, factor] : place.row.terms)
+        if (auto index = dyn_cast<BlockArgument>(value))
+          if (auto loop =
+                  dyn_cast<scf::ForOp>(index.getOwner()->getParentOp());
+              loop && index == loop.getInductionVar() && blocks.find(loop))
+            return false;
       auto bounds = boundsOf(place.column, vector ? vector.getNumElements() : 1);
       return bounds && bounds->first >= 0 && bounds->second < length;
     });

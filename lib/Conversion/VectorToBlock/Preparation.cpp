@@ -22,6 +22,52 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::widening;
 
+/// Whether values of `type` are such as this pass knows.
+static bool isPlain(Type type) {
+  if (auto vector = dyn_cast<VectorType>(type))
+    return !vector.isScalable();
+  auto memory = dyn_cast<BaseMemRefType>(type);
+  if (!memory)
+    return true;
+  auto ranked = dyn_cast<MemRefType>(type);
+  Type element = memory.getElementType();
+  return ranked && ranked.getRank() == 1 && ranked.getLayout().isIdentity() &&
+         !ranked.getMemorySpace() && element.isIntOrFloat() &&
+         element.getIntOrFloatBitWidth() % 8 == 0;
+}
+
+bool widening::isPlain(func::FuncOp function) {
+  const auto refuse = [](Operation *op, const Twine &what) {
+    op->emitWarning("keeps its function from blocks: ") << what;
+    return WalkResult::interrupt();
+  };
+  return !function
+              ->walk([&](Operation *op) {
+                bool hasMemory = false;
+                const auto see = [&](Type type) {
+                  hasMemory |= isa<BaseMemRefType>(type);
+                  return ::isPlain(type);
+                };
+                bool isKnown = llvm::all_of(op->getOperandTypes(), see) &&
+                               llvm::all_of(op->getResultTypes(), see);
+                for (Region &region : op->getRegions())
+                  for (Block &block : region)
+                    isKnown &= llvm::all_of(block.getArgumentTypes(), see);
+                if (!isKnown)
+                  return refuse(op, "memory or vectors of another form");
+                if (hasMemory && op != function &&
+                    !isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp,
+                         vector::MaskedStoreOp, memref::LoadOp,
+                         memref::StoreOp, memref::CastOp, memref::ViewOp,
+                         memref::DimOp, memref::AllocaOp,
+                         memref::GetGlobalOp>(op))
+                  return refuse(op, "memory in an operation " +
+                                        op->getName().getStringRef());
+                return WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 void widening::eraseDead(func::FuncOp function) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -342,12 +388,14 @@ static Value repeatedNumber(Value vector) {
              : Value();
 }
 
-/// How many of the lowest bits of `bits` are set, and none else; null if that
-/// is not so.
-static Value countOfBits(Value bits) {
+/// How many of the lowest bits of `bits`, which has one for each lane at least,
+/// are set, and none else; null if that is not so.
+static Value countOfBits(Value bits, unsigned lanes) {
   Operation *op = bits.getDefiningOp();
-  if (isa_and_nonnull<arith::TruncIOp, arith::ExtUIOp>(op))
-    return countOfBits(op->getOperand(0));
+  // Bits that are cut off are none of lanes.
+  if (isa_and_nonnull<arith::TruncIOp, arith::ExtUIOp>(op) &&
+      bits.getType().getIntOrFloatBitWidth() >= lanes)
+    return countOfBits(op->getOperand(0), lanes);
   const auto shifted = [](Value value, int64_t number) -> Value {
     auto shift = value.getDefiningOp<arith::ShLIOp>();
     return shift && constantOf(shift.getLhs()) == number ? shift.getRhs()
@@ -369,16 +417,13 @@ static Value countOfBits(Value bits) {
 /// not so.
 static Value countOfMask(Value mask) {
   Operation *op = mask.getDefiningOp();
+  const auto lanes = static_cast<unsigned>(
+      cast<VectorType>(mask.getType()).getNumElements());
   if (auto cast = dyn_cast_if_present<vector::BitCastOp>(op)) {
     Value bits = repeatedNumber(cast.getSource());
     if (!bits)
       return {};
-    // Bits that were a mask before.
-    if (auto lane = bits.getDefiningOp<vector::ExtractOp>())
-      if (auto before = lane.getSource().getDefiningOp<vector::BitCastOp>();
-          before && before.getSource().getType() == mask.getType())
-        return countOfMask(before.getSource());
-    return countOfBits(bits);
+    return countOfBits(bits, lanes);
   }
   if (auto known = dyn_cast_if_present<vector::CreateMaskOp>(op);
       known && known.getOperands().size() == 1)
@@ -388,11 +433,9 @@ static Value countOfMask(Value mask) {
     return {};
   using P = arith::CmpIPredicate;
   const P predicate = compare.getPredicate();
-  if ((predicate == P::slt || predicate == P::ult) &&
-      countsLanes(compare.getLhs()))
+  if (predicate == P::slt && countsLanes(compare.getLhs()))
     return repeatedNumber(compare.getRhs());
-  if ((predicate == P::sgt || predicate == P::ugt) &&
-      countsLanes(compare.getRhs()))
+  if (predicate == P::sgt && countsLanes(compare.getRhs()))
     return repeatedNumber(compare.getLhs());
   // Bit number `lane` of all lanes.
   const auto isNumber = [](Value value, uint64_t number) {
@@ -409,10 +452,25 @@ static Value countOfMask(Value mask) {
   if (!shift || !countsLanes(shift.getRhs()))
     return {};
   Value bits = repeatedNumber(shift.getLhs());
-  return bits ? countOfBits(bits) : Value();
+  return bits ? countOfBits(bits, lanes) : Value();
+}
+
+/// Masks that became bits, and masks again, are what they were.
+static void forwardMasks(func::FuncOp function) {
+  function.walk([](vector::BitCastOp cast) {
+    if (!getElementTypeOrSelf(cast.getType()).isInteger(1))
+      return;
+    Value bits = repeatedNumber(cast.getSource());
+    auto lane = bits ? bits.getDefiningOp<vector::ExtractOp>() : nullptr;
+    auto before =
+        lane ? lane.getSource().getDefiningOp<vector::BitCastOp>() : nullptr;
+    if (before && before.getSource().getType() == cast.getType())
+      cast.getResult().replaceAllUsesWith(before.getSource());
+  });
 }
 
 void widening::recognizeMasks(func::FuncOp function) {
+  forwardMasks(function);
   SmallVector<Operation *> operations;
   function.walk([&](Operation *op) {
     if (op->getNumResults() != 1)

@@ -13,6 +13,12 @@
 
 namespace sandwich::widening {
 
+/// Whether all memory in `function` has one dimension, of numbers of whole bytes
+/// that lie beside each other, and is reached by nothing but loads, stores, casts
+/// and views of bytes; and all vectors have known sizes. A warning says what has
+/// another form.
+bool isPlain(mlir::func::FuncOp function);
+
 /// Takes numbers that are read of memory of the function's own, to which a
 /// vector was written just before, from that vector, as of a union; memory
 /// that nothing reads any more goes.
@@ -23,7 +29,8 @@ void forwardStores(mlir::func::FuncOp function);
 void simplifyInductions(mlir::func::FuncOp function);
 
 /// Makes a `vector.create_mask` of every mask whose first lanes hold and no
-/// others, be it made of bits or by a comparison with the lanes' numbers.
+/// others, be it made of bits or by a comparison with the lanes' numbers. One that
+/// became bits in between is what it was before.
 void recognizeMasks(mlir::func::FuncOp function);
 
 /// Erases what nothing needs.

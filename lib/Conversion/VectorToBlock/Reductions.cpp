@@ -154,8 +154,11 @@ bool widening::isIdentity(ReductionKind kind, Value value) {
   return constant == identityOf(kind, getElementTypeOrSelf(value));
 }
 
-ReductionKind widening::kindOf(vector::ReductionOp reduction) {
+std::optional<ReductionKind>
+widening::kindOf(vector::ReductionOp reduction) {
   switch (reduction.getKind()) {
+  case vector::CombiningKind::ADD:
+    return ReductionKind::Add;
   case vector::CombiningKind::MUL:
     return ReductionKind::Multiply;
   case vector::CombiningKind::MAXNUMF:
@@ -165,7 +168,7 @@ ReductionKind widening::kindOf(vector::ReductionOp reduction) {
   case vector::CombiningKind::MINSI:
     return ReductionKind::Minimum;
   default:
-    return ReductionKind::Add;
+    return std::nullopt;
   }
 }
 
@@ -208,10 +211,16 @@ public:
 private:
   /// A lane holds no more than all of a vector and a few numbers.
   static constexpr size_t mostParts = 512;
+  /// And none of them often.
+  static constexpr int64_t mostTimes = int64_t(1) << 20;
+  /// Sums of many numbers are no reduction of vectors.
+  static constexpr size_t mostSteps = 1024;
 
   std::vector<Parts> leafParts(Value value);
+  std::optional<std::vector<Parts>> compute(Value value);
 
   ReductionKind kind;
+  llvm::DenseMap<Value, std::vector<Parts>> known;
   SmallVector<Value> leaves;
 };
 
@@ -240,6 +249,17 @@ std::vector<Parts> Decomposition::leafParts(Value value) {
 }
 
 std::optional<std::vector<Parts>> Decomposition::partsOf(Value value) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  if (known.size() > mostSteps)
+    return std::nullopt;
+  std::optional<std::vector<Parts>> parts = compute(value);
+  if (parts)
+    known[value] = *parts;
+  return parts;
+}
+
+std::optional<std::vector<Parts>> Decomposition::compute(Value value) {
   Operation *op = value.getDefiningOp();
   if (isIdentity(kind, value))
     return std::vector<Parts>(lanesOf(value));
@@ -274,7 +294,8 @@ std::optional<std::vector<Parts>> Decomposition::partsOf(Value value) {
     return std::nullopt;
   for (auto [left, right] : llvm::zip_equal(*lhs, *rhs)) {
     for (const auto &[part, count] : right)
-      left[part] += count;
+      if ((left[part] += count) > mostTimes)
+        return std::nullopt;
     if (left.size() > mostParts)
       return std::nullopt;
   }

@@ -42,8 +42,9 @@ bool isIdentity(block::ReductionKind kind, mlir::Value value);
 /// have no order.
 void recognizeReductions(mlir::func::FuncOp function);
 
-/// Of a `vector.reduction`.
-block::ReductionKind kindOf(mlir::vector::ReductionOp reduction);
+/// Of a `vector.reduction`, if blocks have that one.
+std::optional<block::ReductionKind>
+kindOf(mlir::vector::ReductionOp reduction);
 
 } // namespace sandwich::widening
 

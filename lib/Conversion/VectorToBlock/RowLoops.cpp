@@ -73,6 +73,14 @@ std::optional<int64_t> RowAnalysis::factorOf(Operation *access) const {
   const int64_t row = place.row.factorOf(loop.getInductionVar()),
                 column = place.column.factorOf(loop.getInductionVar());
   const bool isVector = !isa<memref::LoadOp, memref::StoreOp>(access);
+  // What is written of a row is so in no other one, whatever loops within a turn
+  // are at.
+  const IndexForm &rows = matrices.lengthOf(memory) ? place.row : place.column;
+  if (writtenValue(access) && rows.factorOf(loop.getInductionVar()) != 0)
+    for (const auto &[value, factor] : rows.terms)
+      if (value != loop.getInductionVar() &&
+          loop->isAncestor(Value(value).getParentBlock()->getParentOp()))
+        return std::nullopt;
   // Numbers of one column are no neighbors.
   if (matrices.lengthOf(memory))
     return column == 0 && (row == 0 || (row == 1 && isVector))
@@ -300,7 +308,6 @@ RowLoops::RowLoops(func::FuncOp function, const BlockLoops &blocks,
     bool hasOne = tiles.find(loop) != nullptr;
     loop.getBody()->walk(
         [&](scf::ForOp inner) { hasOne |= loops.contains(inner); });
-    // Memory of the function's own may be none for each turn.
     if (hasOne)
       return;
     if (std::optional<RowLoop> found =

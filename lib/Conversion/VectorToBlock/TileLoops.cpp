@@ -8,6 +8,8 @@
 
 #include "TileLoops.h"
 
+#include "TileIndependence.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -52,6 +54,8 @@ private:
   TileLoop made;
   /// Which step of a turn inner loops are at.
   SmallVector<Value> steps;
+  /// Numbers that are made of the loop's index, and of those.
+  llvm::DenseSet<Value> places;
 };
 
 } // namespace
@@ -83,6 +87,11 @@ bool TileAnalysis::findTurns() {
 /// Whether a place is that of a step, in memory of the turn or in all.
 bool TileAnalysis::checkIndex(const IndexForm &form, Value memory) {
   scf::ForOp loop = made.loop;
+  // What is made of a place in another way tells turns apart.
+  for (const auto &[value, factor] : form.terms)
+    if (places.contains(value) && value != loop.getInductionVar() &&
+        !isStep(value))
+      return false;
   const int64_t whole = form.factorOf(loop.getInductionVar());
   int64_t step = 0;
   for (Value each : steps)
@@ -104,8 +113,7 @@ bool TileAnalysis::checkIndex(const IndexForm &form, Value memory) {
 /// which one of a turn.
 bool TileAnalysis::checkIndices() {
   scf::ForOp loop = made.loop;
-  // Numbers that are made of such places.
-  llvm::DenseSet<Value> places(steps.begin(), steps.end());
+  places.insert(steps.begin(), steps.end());
   places.insert(loop.getInductionVar());
   bool isFine = true;
   loop.getBody()->walk([&](Operation *op) {
@@ -146,7 +154,7 @@ bool TileAnalysis::checkIndices() {
 }
 
 std::optional<TileLoop> TileAnalysis::run() {
-  if (!findTurns() || !checkIndices())
+  if (!findTurns() || !checkIndices() || !isIndependentOfSize(made, steps))
     return std::nullopt;
   auto name = made.loop->getAttrOfType<StringAttr>("kernel.step");
   made.name = name && block::isName(name.getValue()) ? name.getValue().str()

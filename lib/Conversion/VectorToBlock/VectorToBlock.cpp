@@ -27,7 +27,8 @@ struct VectorToBlock : sandwich::impl::VectorToBlockBase<VectorToBlock> {
   void runOnOperation() override {
     for (auto function :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (function.isExternal() || block::isKernel(function))
+      if (function.isExternal() || block::isKernel(function) ||
+          !widening::isPlain(function))
         continue;
       widening::simplifyInductions(function);
       widening::forwardStores(function);

@@ -13,6 +13,7 @@
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/APFloat.h"
 
 #include <algorithm>
@@ -62,6 +63,8 @@ private:
   std::vector<std::vector<int64_t>> words;
   std::vector<void *> addresses;
   std::vector<Written> written;
+  /// Whether floats become integers, which may be rounded to either side.
+  bool isRounded = false;
 };
 
 } // namespace
@@ -135,25 +138,30 @@ bool Arguments::hasResults() const {
                               ? 64
                               : each.element.getIntOrFloatBitWidth() + 7) /
                          8;
-    // Floats of few digits may be rounded to either side; integers that were
-    // floats, too.
+    // Floats of few digits may be rounded to either side.
     auto floats = dyn_cast<FloatType>(each.element);
     const double relative =
         !floats ? 0
                 : std::max(1e-3, std::ldexp(4.0, -static_cast<int>(
                                                      floats.getFPMantissaWidth())));
-    double largest = 0;
+    // A sum of many numbers may be small, and its error as large as theirs.
+    double squares = 0, finite = 0;
     for (size_t i = 0; i + width <= each.results.size(); i += width)
       if (const double right =
-              std::abs(numberAt(each.results.data() + i, each.element));
-          std::isfinite(right))
-        largest = std::max(largest, right);
-    const double most = floats ? relative * largest : 1;
+              numberAt(each.results.data() + i, each.element);
+          std::isfinite(right)) {
+        squares += right * right;
+        ++finite;
+      }
+    const double usual = std::sqrt(squares / std::max(finite, 1.0));
     for (size_t i = 0; i + width <= each.results.size(); i += width) {
       if (std::memcmp(now + i, each.results.data() + i, width) == 0)
         continue;
       const double right = numberAt(each.results.data() + i, each.element),
                    number = numberAt(now + i, each.element);
+      const double most = floats       ? relative * (std::abs(right) + usual)
+                          : isRounded ? 1
+                                      : 0;
       const bool isSame = std::isnan(right) ? std::isnan(number)
                                             : std::abs(number - right) <= most;
       if (!isSame)
@@ -166,6 +174,9 @@ bool Arguments::hasResults() const {
 Result<Arguments> Arguments::create(func::FuncOp kernel,
                                     const block::Bindings &sizes) {
   Arguments made;
+  kernel.walk([&](Operation *op) {
+    made.isRounded |= isa<arith::FPToSIOp, arith::FPToUIOp>(op);
+  });
   std::minstd_rand random(1);
   uint64_t total = 0;
   for (BlockArgument argument : kernel.getArguments()) {
@@ -173,8 +184,12 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
     block::SizesAttr shape =
         block::sizesOfArgument(kernel, argument.getArgNumber());
     if (!shape) {
+      // Integers say how far loops go.
       auto given = sizes.find(nameOf(argument));
-      made.words.push_back({given != sizes.end() && element.isIntOrIndex()
+      if (element.isIntOrIndex() && given == sizes.end())
+        return makeError("the integer ", nameOf(argument).str(),
+                         " must be known to measure the kernel");
+      made.words.push_back({element.isIntOrIndex()
                                 ? given->second
                                 : static_cast<int64_t>(
                                       randomBits(element, random))});

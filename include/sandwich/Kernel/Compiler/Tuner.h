@@ -17,8 +17,8 @@ namespace sandwich::kernel {
 
 struct KernelTuningOptions {
   /// Names of sizes and constants, and what they are: all that the kernel's
-  /// arguments have. Those in `known` are part of the code. An integer that is
-  /// an argument is as large as its name says here, else 0.
+  /// arguments have. Those in `known` are part of the code. Integers that are
+  /// arguments are as large as their names say here.
   block::Bindings sizes, known;
   /// After which no other choice is tried.
   double seconds = 30;
