@@ -44,9 +44,9 @@ void sandwich::registerSandwichPasses() {
   lm::registerLMPasses();
   gemm::registerGemmPasses();
   topo::registerTopoPasses();
-  PassPipelineRegistration<>(
-      "raise-kernels", "From dialect kernel to dialect block",
-      kernel::addRaisingPasses);
+  PassPipelineRegistration<>("raise-kernels",
+                             "From dialect kernel to dialect block",
+                             kernel::addRaisingPasses);
   PassPipelineRegistration<ModelToScheduleOptions>(
       "model-to-schedule", "From model IR to schedule IR",
       buildModelToSchedulePipeline);

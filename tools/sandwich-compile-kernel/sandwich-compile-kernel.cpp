@@ -65,10 +65,11 @@ static void declare(CLI::App &app, Arguments &arguments) {
                  "loops over vectors")
       ->check(CLI::IsMember({"shared", "object", "assembly", "loops"}))
       ->capture_default_str();
-  app.add_flag("--check-bounds", arguments.checkBounds,
-               "Makes code that reaches nothing beyond the sizes of memory: its "
-               "result is 0, or the line of what would have. What is proven is "
-               "not checked; how much that is, is told");
+  app.add_flag(
+      "--check-bounds", arguments.checkBounds,
+      "Makes code that reaches nothing beyond the sizes of memory: its "
+      "result is 0, or the line of what would have. What is proven is "
+      "not checked; how much that is, is told");
   app.add_option("--description", arguments.description,
                  "Writes the kernel's arguments and parameters to this file, "
                  "as JSON");

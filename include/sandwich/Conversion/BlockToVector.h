@@ -17,8 +17,8 @@ namespace sandwich::block {
 
 /// What is known of the places that a kernel reaches.
 struct BoundsChecks {
-  /// How many reads and writes there are, and of how many it is proven that they
-  /// reach nothing beyond the sizes that memory is declared with.
+  /// How many reads and writes there are, and of how many it is proven that
+  /// they reach nothing beyond the sizes that memory is declared with.
   size_t accesses = 0, proven = 0;
   /// The lines of the others, in order, each once.
   std::vector<unsigned> checkedLines;

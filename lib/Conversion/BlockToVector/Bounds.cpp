@@ -34,8 +34,8 @@ static bool isAtMost(Value lhs, Value rhs) {
 
 Value KernelLowering::extentOf(Value memory, unsigned number) {
   if (auto argument = dyn_cast<BlockArgument>(memory))
-    return sizeValue(sizesOfArgument(kernel, argument.getArgNumber())
-                         .getSizes()[number]);
+    return sizeValue(
+        sizesOfArgument(kernel, argument.getArgNumber()).getSizes()[number]);
   return b.index(
       cast<MemRefType>(numberOf(memory).getType()).getDimSize(number));
 }
@@ -50,9 +50,8 @@ void KernelLowering::keepLine(Operation *op, Value isInside) {
     Value own = arith::ConstantOp::create(b, b.getI64IntegerAttr(lineOf(op)));
     Value isFirst =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, known, none);
-    memref::StoreOp::create(
-        b, arith::SelectOp::create(b, isFirst, own, known), line,
-        ValueRange(zero));
+    memref::StoreOp::create(b, arith::SelectOp::create(b, isFirst, own, known),
+                            line, ValueRange(zero));
   });
 }
 
@@ -79,8 +78,8 @@ Value KernelLowering::checkBounds(Operation *op, Value memory,
       if (isAtMost(zero, place) && isAtMost(next, extent))
         continue;
       require(atMost(zero, place));
-      require(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, place,
-                                    extent));
+      require(
+          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, place, extent));
       continue;
     }
     const LoweredRange &range = rangeOf(index);
@@ -91,8 +90,8 @@ Value KernelLowering::checkBounds(Operation *op, Value memory,
     // Where nothing is there, it does not matter where that would be.
     Value count = range.count ? range.count : b.index(range.size);
     Value end = arith::AddIOp::create(b, range.start, count);
-    Value isWithin =
-        arith::AndIOp::create(b, atMost(zero, range.start), atMost(end, extent));
+    Value isWithin = arith::AndIOp::create(b, atMost(zero, range.start),
+                                           atMost(end, extent));
     if (range.count)
       isWithin = arith::OrIOp::create(b, isWithin, atMost(count, zero));
     require(isWithin);
@@ -117,17 +116,16 @@ Value KernelLowering::checkArguments() {
       continue;
     Value memory = numberOf(argument);
     for (auto [number, size] : llvm::enumerate(sizes.getSizes())) {
-      Value own = b.createOrFold<memref::DimOp>(memory,
-                                                static_cast<int64_t>(number));
+      Value own =
+          b.createOrFold<memref::DimOp>(memory, static_cast<int64_t>(number));
       Value declared = sizeValue(size);
       if (own == declared || (constantOf(own) && constantOf(declared) &&
                               *constantOf(own) == *constantOf(declared)))
         continue;
       // The one that has the name is as large by definition.
-      if (auto defined =
-              size.getNames().size() == 1 && size.getFactor() == 1
-                  ? findDimension(kernel, size.getNames().front())
-                  : std::nullopt;
+      if (auto defined = size.getNames().size() == 1 && size.getFactor() == 1
+                             ? findDimension(kernel, size.getNames().front())
+                             : std::nullopt;
           defined && defined->first == argument.getArgNumber() &&
           defined->second == number)
         continue;

@@ -111,37 +111,37 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
     auto type = cast<VectorType>(shape.rowType());
     forPieces(op.getIndices(), /*areNumbers=*/false, isInside,
               [&](const Piece &piece) {
-      if (!piece.count)
-        values.push_back(
-            vector::LoadOp::create(b, type, memory, piece.indices));
-      else
-        values.push_back(vector::MaskedLoadOp::create(
-            b, type, memory, piece.indices, maskOf(piece.count, shape.width()),
-            zero));
-    });
+                if (!piece.count)
+                  values.push_back(
+                      vector::LoadOp::create(b, type, memory, piece.indices));
+                else
+                  values.push_back(vector::MaskedLoadOp::create(
+                      b, type, memory, piece.indices,
+                      maskOf(piece.count, shape.width()), zero));
+              });
     set(op.getResult(),
         LoweredBlock::ofRows(*sizes, element, std::move(values)));
     return success();
   }
   Value none = arith::ConstantOp::create(b, b.getZeroAttr(element));
-  forPieces(op.getIndices(), /*areNumbers=*/true, isInside,
-            [&](const Piece &piece) {
-    if (!piece.count) {
-      values.push_back(memref::LoadOp::create(b, memory, piece.indices));
-      return;
-    }
-    Value isThere = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ne,
-                                                  piece.count, b.index(0));
-    auto branch = scf::IfOp::create(b, element, isThere,
-                                    /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    Value loaded = memref::LoadOp::create(b, memory, piece.indices);
-    scf::YieldOp::create(b, loaded);
-    b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(b, none);
-    values.push_back(branch.getResult(0));
-  });
+  forPieces(
+      op.getIndices(), /*areNumbers=*/true, isInside, [&](const Piece &piece) {
+        if (!piece.count) {
+          values.push_back(memref::LoadOp::create(b, memory, piece.indices));
+          return;
+        }
+        Value isThere = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                                                      piece.count, b.index(0));
+        auto branch = scf::IfOp::create(b, element, isThere,
+                                        /*withElseRegion=*/true);
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(branch.thenBlock());
+        Value loaded = memref::LoadOp::create(b, memory, piece.indices);
+        scf::YieldOp::create(b, loaded);
+        b.setInsertionPointToStart(branch.elseBlock());
+        scf::YieldOp::create(b, none);
+        values.push_back(branch.getResult(0));
+      });
   set(op.getResult(),
       LoweredBlock::ofNumbers(*sizes, element, std::move(values)));
   return success();
@@ -156,29 +156,30 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
     SmallVector<Value> rows = value.getRows(b);
     forPieces(op.getIndices(), /*areNumbers=*/false, isInside,
               [&](const Piece &piece) {
-      Value row = rows[next++];
-      if (!piece.count)
-        vector::StoreOp::create(b, row, memory, piece.indices);
-      else
-        vector::MaskedStoreOp::create(b, memory, piece.indices,
-                                      maskOf(piece.count, value.width()), row);
-    });
+                Value row = rows[next++];
+                if (!piece.count)
+                  vector::StoreOp::create(b, row, memory, piece.indices);
+                else
+                  vector::MaskedStoreOp::create(
+                      b, memory, piece.indices,
+                      maskOf(piece.count, value.width()), row);
+              });
     return success();
   }
   SmallVector<Value> numbers = value.getNumbers(b);
   forPieces(op.getIndices(), /*areNumbers=*/true, isInside,
             [&](const Piece &piece) {
-    Value number = numbers[next++];
-    const auto store = [&] {
-      memref::StoreOp::create(b, number, memory, piece.indices);
-    };
-    if (!piece.count)
-      store();
-    else
-      b.ifThen(b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ne,
-                                             piece.count, b.index(0)),
-               store);
-  });
+              Value number = numbers[next++];
+              const auto store = [&] {
+                memref::StoreOp::create(b, number, memory, piece.indices);
+              };
+              if (!piece.count)
+                store();
+              else
+                b.ifThen(b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ne,
+                                                       piece.count, b.index(0)),
+                         store);
+            });
   return success();
 }
 
@@ -188,7 +189,8 @@ void KernelLowering::lowerNumber(memref::LoadOp load) {
   Value memory = numberOf(load.getMemRef());
   Value isInside = checkBounds(load, load.getMemRef(), load.getIndices());
   if (!isInside) {
-    set(load.getResult(), memref::LoadOp::create(b, memory, indices).getResult());
+    set(load.getResult(),
+        memref::LoadOp::create(b, memory, indices).getResult());
     return;
   }
   auto branch = scf::IfOp::create(b, load.getType(), isInside,

@@ -61,8 +61,8 @@ static std::optional<int64_t> constantOf(Value value) {
 }
 
 /// `value` as a variable of `block` and a number that is added to it.
-static std::optional<std::pair<BlockArgument, int64_t>>
-asSum(Value value, Block *block) {
+static std::optional<std::pair<BlockArgument, int64_t>> asSum(Value value,
+                                                              Block *block) {
   int64_t sum = 0;
   constexpr unsigned mostSteps = 64;
   for (unsigned step = 0; step < mostSteps; ++step) {
@@ -73,9 +73,9 @@ asSum(Value value, Block *block) {
                  ? std::optional(std::pair(argument, sum))
                  : std::nullopt;
     }
-    std::optional<int64_t> added =
-        isa<arith::AddIOp, arith::SubIOp>(op) ? constantOf(op->getOperand(1))
-                                              : std::nullopt;
+    std::optional<int64_t> added = isa<arith::AddIOp, arith::SubIOp>(op)
+                                       ? constantOf(op->getOperand(1))
+                                       : std::nullopt;
     if (!added)
       return std::nullopt;
     sum += isa<arith::AddIOp>(op) ? *added : -*added;
@@ -118,9 +118,8 @@ static bool hoist(Value value, scf::WhileOp loop, unsigned depth = 0) {
   constexpr unsigned deepest = 16;
   Operation *op = value.getDefiningOp();
   if (!op || depth > deepest || !isPure(op) || op->getNumRegions() != 0 ||
-      !llvm::all_of(op->getOperands(), [&](Value each) {
-        return hoist(each, loop, depth + 1);
-      }))
+      !llvm::all_of(op->getOperands(),
+                    [&](Value each) { return hoist(each, loop, depth + 1); }))
     return false;
   op->moveBefore(loop);
   return true;
@@ -230,15 +229,16 @@ private:
 } // namespace
 
 Value CountBuilder::turns() {
-  Value from = loop.step > 0 ? first : bound, to = loop.step > 0 ? bound : first;
+  Value from = loop.step > 0 ? first : bound,
+        to = loop.step > 0 ? bound : first;
   // As many steps as there are numbers in between, be it around the largest.
   if (loop.isUntil)
     return extended(builder.createOrFold<arith::SubIOp>(location, to, from),
                     /*withSign=*/false);
   if (loop.isUnsigned) {
     // As many whole steps as lead from the first one to the end or beyond.
-    Value runs = arith::CmpIOp::create(
-        builder, location, arith::CmpIPredicate::ult, first, bound);
+    Value runs = arith::CmpIOp::create(builder, location,
+                                       arith::CmpIPredicate::ult, first, bound);
     Value count = arith::SubIOp::create(builder, location, bound, first);
     count = arith::SubIOp::create(builder, location, count, constant(type, 1));
     count = arith::DivUIOp::create(builder, location, count,
@@ -248,15 +248,15 @@ Value CountBuilder::turns() {
                                     constant(type, 0));
     return extended(count, /*withSign=*/false);
   }
-  Value span = builder.createOrFold<arith::SubIOp>(
-      location, extended(to, true), extended(from, true));
+  Value span = builder.createOrFold<arith::SubIOp>(location, extended(to, true),
+                                                   extended(from, true));
   const int64_t more = step() - (loop.mayBeEqual ? 0 : 1) +
                        (loop.step > 0 ? -loop.offset : loop.offset);
   if (more != 0)
     span = builder.createOrFold<arith::AddIOp>(location, span,
                                                constant(wide, more));
-  span = builder.createOrFold<arith::MaxSIOp>(location, span,
-                                              constant(wide, 0));
+  span =
+      builder.createOrFold<arith::MaxSIOp>(location, span, constant(wide, 0));
   return step() == 1 ? span
                      : builder.createOrFold<arith::DivSIOp>(
                            location, span, constant(wide, step()));

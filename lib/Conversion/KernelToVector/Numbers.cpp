@@ -189,10 +189,9 @@ LogicalResult Raiser::raiseCast(kernel::CastOp op) {
             ? Value(arith::FPToUIOp::create(builder, location, target, value))
             : Value(arith::FPToSIOp::create(builder, location, target, value));
   } else if (fromBits < toBits) {
-    value =
-        isUnsigned(from)
-            ? builder.createOrFold<arith::ExtUIOp>(location, target, value)
-            : builder.createOrFold<arith::ExtSIOp>(location, target, value);
+    value = isUnsigned(from)
+                ? builder.createOrFold<arith::ExtUIOp>(location, target, value)
+                : builder.createOrFold<arith::ExtSIOp>(location, target, value);
   } else if (fromBits > toBits) {
     value = builder.createOrFold<arith::TruncIOp>(location, target, value);
   }

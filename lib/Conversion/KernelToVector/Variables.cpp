@@ -54,9 +54,10 @@ Location raising::named(const Slot &slot, Location location) {
   const StringRef name = slot.path.empty()
                              ? variable.getName()
                              : StringRef(slot.path).rsplit('.').second;
-  return name.empty() ? location
-                      : NameLoc::get(StringAttr::get(variable.getContext(), name),
-                                     location);
+  return name.empty()
+             ? location
+             : NameLoc::get(StringAttr::get(variable.getContext(), name),
+                            location);
 }
 
 bool raising::canBeSlots(Type type) {

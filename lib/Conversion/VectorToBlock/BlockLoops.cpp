@@ -188,9 +188,9 @@ bool LoopAnalysis::findPlaces() {
       return WalkResult::advance();
     accesses.push_back(op);
     const int64_t factor = indexFormOf(accessedIndex(op)).factorOf(variable());
-    auto type = cast<VectorType>(isa<vector::LoadOp>(op)
-                                     ? op->getResult(0).getType()
-                                     : op->getOperand(0).getType());
+    auto type =
+        cast<VectorType>(isa<vector::LoadOp>(op) ? op->getResult(0).getType()
+                                                 : op->getOperand(0).getType());
     if (made.lanes == 0) {
       made.scale = factor;
       made.lanes = type.getNumElements();
@@ -241,9 +241,9 @@ bool LoopAnalysis::visitAccess(Operation *op) {
     return true;
   }
   std::optional<Lanes> stored = lanesOf(op->getOperand(0));
-  return stored && (stored->kind == Lanes::Kind::Uniform ||
-                    (stored->kind == Lanes::Kind::Neighbors &&
-                     stored->copy == *copy));
+  return stored &&
+         (stored->kind == Lanes::Kind::Uniform ||
+          (stored->kind == Lanes::Kind::Neighbors && stored->copy == *copy));
 }
 
 /// A step of a sum: what is added must be lanes of places.
@@ -274,8 +274,8 @@ bool LoopAnalysis::visitElementwise(Operation *op) {
     return made.partialSums.contains(each);
   };
   std::optional<Combination> combination = findCombination(op);
-  if (combination && (isPartialSum(combination->lhs) ||
-                      isPartialSum(combination->rhs)))
+  if (combination &&
+      (isPartialSum(combination->lhs) || isPartialSum(combination->rhs)))
     return visitSum(op, *combination);
   SmallVector<Lanes> operands;
   bool hasSum = false;
@@ -308,8 +308,7 @@ bool LoopAnalysis::visitElementwise(Operation *op) {
   Lanes sum;
   int64_t copy = 0;
   Value before;
-  if (isa<math::FmaOp>(op) &&
-      operands[2].kind == Lanes::Kind::PartialSum) {
+  if (isa<math::FmaOp>(op) && operands[2].kind == Lanes::Kind::PartialSum) {
     // Neighbors of one copy, and what is the same for all of them.
     bool hasNeighbors = false;
     for (const Lanes &each : ArrayRef(operands).take_front(2)) {
@@ -374,8 +373,8 @@ bool LoopAnalysis::visitFor(scf::ForOp inner) {
       set(argument, *lanes);
   if (!visit(*inner.getBody()))
     return false;
-  for (auto [yielded, result, lanes] : llvm::zip_equal(
-           inner.getYieldedValues(), inner.getResults(), carried)) {
+  for (auto [yielded, result, lanes] :
+       llvm::zip_equal(inner.getYieldedValues(), inner.getResults(), carried)) {
     if (!lanes) {
       if (moving.contains(yielded))
         return false;
@@ -500,8 +499,8 @@ bool LoopAnalysis::isOrderOfCopiesFree() const {
       const bool isSamePlace =
           indexFormOf(accessedIndex(store))
               .distanceTo(indexFormOf(accessedIndex(other))) == 0;
-      if (isSamePlace && (isa<vector::StoreOp>(other) ||
-                          !other->isBeforeInBlock(store)))
+      if (isSamePlace &&
+          (isa<vector::StoreOp>(other) || !other->isBeforeInBlock(store)))
         return false;
     }
   }
@@ -528,17 +527,17 @@ bool LoopAnalysis::areCopies(Value first, Value other, int64_t copy,
     return false;
   if (isa<vector::LoadOp>(one)) {
     std::optional<int64_t> distance =
-        indexFormOf(accessedIndex(one)).distanceTo(indexFormOf(accessedIndex(two)));
+        indexFormOf(accessedIndex(one))
+            .distanceTo(indexFormOf(accessedIndex(two)));
     return memoryOf(accessedMemory(one)) == memoryOf(accessedMemory(two)) &&
            distance == copy * made.lanes;
   }
   if (!isElementwise(one) && !isa<vector::BroadcastOp, arith::ConstantOp>(one))
     return false;
-  return llvm::all_of(llvm::zip_equal(one->getOperands(), two->getOperands()),
-                      [&](auto pair) {
-                        return areCopies(std::get<0>(pair), std::get<1>(pair),
-                                         copy, depth + 1);
-                      });
+  return llvm::all_of(
+      llvm::zip_equal(one->getOperands(), two->getOperands()), [&](auto pair) {
+        return areCopies(std::get<0>(pair), std::get<1>(pair), copy, depth + 1);
+      });
 }
 
 /// Whether all copies compute the same, and which variables sum it up.
@@ -647,8 +646,8 @@ std::optional<BlockLoop> LoopAnalysis::run() {
     auto type = dyn_cast<VectorType>(each.getType());
     if (!type || type.getRank() != 1 || type.getNumElements() != made.lanes)
       return std::nullopt;
-    set(each, {Lanes::Kind::PartialSum, 0,
-               static_cast<unsigned>(kinds.size())});
+    set(each,
+        {Lanes::Kind::PartialSum, 0, static_cast<unsigned>(kinds.size())});
     kinds.push_back(std::nullopt);
   }
   if (!visit(*loop.getBody()) || !isIndependentOfOtherPlaces())
@@ -664,8 +663,7 @@ std::optional<BlockLoop> LoopAnalysis::run() {
   for (Value sum : made.partialSums)
     for (Operation *user : sum.getUsers())
       if (loop->isProperAncestor(user) && user->getNumResults() == 1 &&
-          !onlyChooses(user) &&
-          !made.partialSums.contains(user->getResult(0)))
+          !onlyChooses(user) && !made.partialSums.contains(user->getResult(0)))
         return std::nullopt;
   if (!findRepetitions())
     return std::nullopt;
@@ -679,13 +677,13 @@ std::optional<BlockLoop> LoopAnalysis::run() {
 BlockLoops::BlockLoops(func::FuncOp function) {
   // The innermost ones first; a loop around one is none of these.
   function.walk([&](scf::ForOp loop) {
-    const bool hasOne =
-        loop.getBody()
-            ->walk([&](scf::ForOp inner) {
-              return loops.contains(inner) ? WalkResult::interrupt()
-                                           : WalkResult::advance();
-            })
-            .wasInterrupted();
+    const bool hasOne = loop.getBody()
+                            ->walk([&](scf::ForOp inner) {
+                              return loops.contains(inner)
+                                         ? WalkResult::interrupt()
+                                         : WalkResult::advance();
+                            })
+                            .wasInterrupted();
     if (hasOne)
       return;
     if (std::optional<BlockLoop> found = LoopAnalysis(loop).run())
@@ -708,8 +706,8 @@ std::optional<ReductionKind> BlockLoops::sumOf(Value value) const {
 bool BlockLoops::mayBegin(ReductionKind kind, Value value) const {
   if (isIdentity(kind, value) || sumOf(value) == kind)
     return true;
-  return isUniform(value) && (kind == ReductionKind::Maximum ||
-                              kind == ReductionKind::Minimum);
+  return isUniform(value) &&
+         (kind == ReductionKind::Maximum || kind == ReductionKind::Minimum);
 }
 
 std::optional<scf::ForOp> BlockLoops::propagate(Value value) {
@@ -782,8 +780,7 @@ std::optional<scf::ForOp> BlockLoops::findSums() {
          llvm::zip_equal(loop.loop.getResults(), loop.reductions))
       sums.insert({result, {kind, loop.loop}});
   for (size_t i = 0; i < sums.size(); ++i)
-    if (std::optional<scf::ForOp> wrong =
-            propagate((sums.begin() + i)->first))
+    if (std::optional<scf::ForOp> wrong = propagate((sums.begin() + i)->first))
       return wrong;
   // What sums begin with, and what else they are put together of.
   for (auto &[op, loop] : loops)

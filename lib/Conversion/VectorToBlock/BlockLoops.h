@@ -27,15 +27,15 @@
 
 namespace sandwich::widening {
 
-/// A loop over neighbors. Its turn `iv` has those from `scale * iv` on, `copies`
-/// vectors of `lanes`, and the next turn those behind.
+/// A loop over neighbors. Its turn `iv` has those from `scale * iv` on,
+/// `copies` vectors of `lanes`, and the next turn those behind.
 struct BlockLoop {
   mlir::scf::ForOp loop;
   int64_t lanes = 0, copies = 0, scale = 0;
   /// What a lane of each variable that the loop carries sums up.
   llvm::SmallVector<block::ReductionKind> reductions;
-  /// Of each variable that one which sums up the same of the first copy; its own
-  /// number, if it is of the first one.
+  /// Of each variable that one which sums up the same of the first copy; its
+  /// own number, if it is of the first one.
   llvm::SmallVector<unsigned> leaders;
   /// What those of the other copies are computed by.
   llvm::DenseSet<mlir::Operation *> repetitions;
@@ -52,8 +52,8 @@ public:
 
   /// Null if `loop` is none.
   const BlockLoop *find(mlir::scf::ForOp loop) const;
-  /// Whether `value`, a vector outside of such loops, is known by the sum of its
-  /// lanes alone, and which kind of sum that is.
+  /// Whether `value`, a vector outside of such loops, is known by the sum of
+  /// its lanes alone, and which kind of sum that is.
   std::optional<block::ReductionKind> sumOf(mlir::Value value) const;
 
 private:

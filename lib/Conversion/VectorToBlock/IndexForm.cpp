@@ -84,7 +84,11 @@ static IndexForm formOf(Value value, unsigned &steps) {
   Operation *op = steps == 0 ? nullptr : value.getDefiningOp();
   if (op)
     --steps;
-  if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op))
+  // Indices have as many bits as the integers that have most.
+  if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(op) ||
+      (isa_and_nonnull<arith::IndexCastUIOp>(op) &&
+       (op->getOperand(0).getType().isInteger(64) ||
+        op->getResult(0).getType().isInteger(64))))
     return formOf(op->getOperand(0), steps);
   if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op) && neverWraps(op)) {
     form = formOf(op->getOperand(0), steps);

@@ -79,30 +79,27 @@ void KernelWidening::makeKernel() {
   for (auto [number, argument] : llvm::enumerate(body->getArguments())) {
     if (number >= function.getNumArguments()) {
       argument.setLoc(NameLoc::get(b.getStringAttr(uniqueName("result"))));
-      kernel.setArgAttr(number, sizesName,
-                        block::SizesAttr::get(
-                            context, SizeAttr::getSorted(context, 1, {})));
+      kernel.setArgAttr(
+          number, sizesName,
+          block::SizesAttr::get(context, SizeAttr::getSorted(context, 1, {})));
       results.push_back(argument);
       continue;
     }
     BlockArgument old = function.getArgument(number);
     StringRef name = nameOf(old);
-    argument.setLoc(
-        name.empty()
-            ? Location(NameLoc::get(b.getStringAttr(uniqueName("argument"))))
-            : old.getLoc());
+    argument.setLoc(name.empty() ? Location(NameLoc::get(
+                                       b.getStringAttr(uniqueName("argument"))))
+                                 : old.getLoc());
     map(old, argument);
     if (!isa<MemRefType>(argument.getType()))
       continue;
     std::optional<int64_t> length = matrices.lengthOf(old);
     SmallVector<SizeAttr> sizes = {SizeAttr::getSorted(
         context, 1,
-        {uniqueName(
-            (nameOf(argument) + (length ? "_rows" : "_size")).str())})};
+        {uniqueName((nameOf(argument) + (length ? "_rows" : "_size")).str())})};
     if (length)
       sizes.push_back(SizeAttr::getSorted(context, *length, {}));
-    kernel.setArgAttr(number, sizesName,
-                      block::SizesAttr::get(context, sizes));
+    kernel.setArgAttr(number, sizesName, block::SizesAttr::get(context, sizes));
   }
   b.setInsertionPointToStart(body);
 }
@@ -125,9 +122,9 @@ Value KernelWidening::termIndex(Value value) {
   if (value.getType().isIndex())
     return mapped(value);
   Operation *op = value.getDefiningOp();
-  if (op && (isa<arith::DivSIOp, arith::RemSIOp, arith::AndIOp,
-                 arith::ShRSIOp>(op) &&
-             constantOf(op->getOperand(1))))
+  if (op &&
+      (isa<arith::DivSIOp, arith::RemSIOp, arith::AndIOp, arith::ShRSIOp>(op) &&
+       constantOf(op->getOperand(1))))
     return rebuild(op, {index(op->getOperand(0)), index(op->getOperand(1))},
                    b.getIndexType());
   if (auto product = dyn_cast_if_present<arith::MulIOp>(op);
@@ -155,8 +152,8 @@ Value KernelWidening::form(const IndexForm &form) {
     Value &part = parts[std::abs(factor)];
     Value term = termIndex(value);
     if (!part && factor < 0)
-      part = arith::SubIOp::create(
-          b, arith::ConstantIndexOp::create(b, 0), term);
+      part =
+          arith::SubIOp::create(b, arith::ConstantIndexOp::create(b, 0), term);
     else if (!part)
       part = term;
     else if (factor < 0)
@@ -246,9 +243,8 @@ Value KernelWidening::adapt(Value made, bool hasLanes,
   if (!hasLanes) {
     SizeAttr one = SizeAttr::getSorted(b.getContext(), 1, {});
     made = block::ExpandOp::create(
-        b,
-        block::blockOf({sizes.front(), one}, getElementTypeOrSelf(made)), made,
-        b.getI64IntegerAttr(1));
+        b, block::blockOf({sizes.front(), one}, getElementTypeOrSelf(made)),
+        made, b.getI64IntegerAttr(1));
   }
   return block::BroadcastOp::create(b, type, made);
 }
@@ -307,11 +303,10 @@ Value KernelWidening::whereInside(Value made, Value other) {
 /// what changes no sum.
 Value KernelWidening::whereRows(ReductionKind kind, Value made) {
   Value inside = block::InsideOp::create(
-      b, block::blockOf(rowRange.getType().getSize(), b.getI1Type()),
-      rowRange);
+      b, block::blockOf(rowRange.getType().getSize(), b.getI1Type()), rowRange);
   ArrayRef<SizeAttr> sizes = block::sizesOf(made.getType());
-  Value other = adapt(number(identityOf(kind, getElementTypeOrSelf(made))),
-                      false, sizes);
+  Value other =
+      adapt(number(identityOf(kind, getElementTypeOrSelf(made))), false, sizes);
   return arith::SelectOp::create(b, adapt(inside, false, sizes), made, other);
 }
 
@@ -421,8 +416,8 @@ LogicalResult KernelWidening::emitMemoryStep(Operation *op) {
     Value other = step.lhs == before ? step.rhs : step.lhs;
     added = whereRows(kind, as(other, sizes));
   }
-  map(op->getResult(0),
-      combineSums(kind, mapped(before), reduce(kind, added, /*isByRow=*/false)));
+  map(op->getResult(0), combineSums(kind, mapped(before),
+                                    reduce(kind, added, /*isByRow=*/false)));
   return success();
 }
 
@@ -464,12 +459,12 @@ LogicalResult KernelWidening::emitSum(Operation *op) {
   if (!loops.sumOf(fma.getA()) && !loops.sumOf(fma.getB())) {
     SmallVector<SizeAttr> wide = sizes;
     wide.push_back(lanesOf(result.getType()));
-    product = arith::MulFOp::create(b, as(fma.getA(), wide),
-                                    as(fma.getB(), wide));
+    product =
+        arith::MulFOp::create(b, as(fma.getA(), wide), as(fma.getB(), wide));
     product = reduce(kind, product, /*isByRow=*/true);
   } else {
-    product = arith::MulFOp::create(b, as(fma.getA(), sizes),
-                                    as(fma.getB(), sizes));
+    product =
+        arith::MulFOp::create(b, as(fma.getA(), sizes), as(fma.getB(), sizes));
   }
   map(result, combineSums(kind, product, sum(kind, fma.getC())));
   return success();
@@ -535,7 +530,7 @@ LogicalResult KernelWidening::emitElementwise(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 Value KernelWidening::shifted(TypedValue<block::RangeType> neighbors,
-                             const IndexForm &by) {
+                              const IndexForm &by) {
   if (by.terms.empty() && by.constant == 0)
     return neighbors;
   return block::ShiftOp::create(b, neighbors, form(by));
@@ -558,6 +553,8 @@ LogicalResult KernelWidening::emitAccess(Operation *op) {
   } else if (auto store = dyn_cast<vector::MaskedStoreOp>(op)) {
     mask = store.getMask();
   }
+  if (mask && matchPattern(mask, m_One()))
+    mask = {};
   Place place = matrices.placeOf(accessedMemory(op), accessedIndex(op));
   SmallVector<Value> indices;
   SmallVector<SizeAttr> sizes;
@@ -607,8 +604,8 @@ LogicalResult KernelWidening::emitAccess(Operation *op) {
     loaded = block::LoadOp::create(
         b, block::blockOf(sizes, getElementTypeOrSelf(type)), memory, indices);
   if (other && !isIdentity(ReductionKind::Add, other))
-    loaded = arith::SelectOp::create(b, as(mask, sizes), loaded,
-                                     as(other, sizes));
+    loaded =
+        arith::SelectOp::create(b, as(mask, sizes), loaded, as(other, sizes));
   map(op->getResult(0), loaded);
   return success();
 }
@@ -620,15 +617,15 @@ LogicalResult KernelWidening::emitAccess(Operation *op) {
 LogicalResult KernelWidening::emitMask(vector::CreateMaskOp mask) {
   if (mask.getOperands().size() != 1)
     return refuse(mask, "a mask of several dimensions");
-  SizeAttr size = SizeAttr::getSorted(b.getContext(),
-                                      mask.getType().getNumElements(), {});
+  SizeAttr size =
+      SizeAttr::getSorted(b.getContext(), mask.getType().getNumElements(), {});
   Value end = index(mask.getOperands().front());
   Value first = arith::ConstantIndexOp::create(b, 0);
   Value lanes = block::RangeOp::create(
       b, block::RangeType::get(b.getContext(), size), first, end);
   counts[mask] = end;
-  map(mask, block::InsideOp::create(b, block::blockOf(size, b.getI1Type()),
-                                    lanes));
+  map(mask,
+      block::InsideOp::create(b, block::blockOf(size, b.getI1Type()), lanes));
   return success();
 }
 
@@ -645,9 +642,10 @@ Value KernelWidening::carried(Value value, Value like) {
 
 LogicalResult KernelWidening::emitFor(scf::ForOp loop) {
   std::optional<int64_t> step = constantOf(loop.getStep());
-  if (!step || *step < 1 || loop.getUnsignedCmp())
+  if (!step || *step < 1 || *step > SizeAttr::largestFactor ||
+      loop.getUnsignedCmp())
     return refuse(loop, "a loop that counts without a sign, or by what is not "
-                        "known");
+                        "known, or too large");
   SmallVector<Value> inits;
   for (auto [init, argument] :
        llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs())) {
@@ -693,7 +691,8 @@ LogicalResult KernelWidening::emitFor(scf::ForOp loop) {
 LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
   scf::ForOp loop = found.loop;
   const int64_t step = *constantOf(loop.getStep());
-  // Where a turn's places are not all before the loop's end, it has them anyway.
+  // Where a turn's places are not all before the loop's end, it has them
+  // anyway.
   IndexForm lower, upper, span = indexFormOf(loop.getUpperBound());
   lower.add(indexFormOf(loop.getLowerBound()), found.scale);
   upper.add(span, found.scale);
@@ -726,9 +725,9 @@ LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(made.getBody());
-    range = block::RangeOp::create(
-        b, block::RangeType::get(b.getContext(), size), made.getInductionVar(),
-        end);
+    range =
+        block::RangeOp::create(b, block::RangeType::get(b.getContext(), size),
+                               made.getInductionVar(), end);
     if (!nameOf(loop.getInductionVar()).empty())
       range.getDefiningOp()->setLoc(loop.getInductionVar().getLoc());
     unsigned next = 0;
@@ -750,7 +749,8 @@ LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
   range = {};
   unsigned next = 0;
   for (auto [number, kind] : llvm::enumerate(found.reductions)) {
-    Value result = loop.getResult(number), all = sum(kind, loop.getInits()[number]);
+    Value result = loop.getResult(number),
+          all = sum(kind, loop.getInits()[number]);
     if (found.leaders[number] == number)
       all = combineSums(kind, all,
                         reduce(kind, made.getResult(next++), /*isByRow=*/true));
@@ -774,9 +774,9 @@ LogicalResult KernelWidening::emitRowLoop(const RowLoop &found) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(made.getBody());
-    rowRange = block::RangeOp::create(
-        b, block::RangeType::get(b.getContext(), size), made.getInductionVar(),
-        end);
+    rowRange =
+        block::RangeOp::create(b, block::RangeType::get(b.getContext(), size),
+                               made.getInductionVar(), end);
     if (!nameOf(loop.getInductionVar()).empty())
       rowRange.getDefiningOp()->setLoc(loop.getInductionVar().getLoc());
     for (auto [old, argument] :
@@ -807,8 +807,8 @@ LogicalResult KernelWidening::emitIf(scf::IfOp branch) {
   SmallVector<Type> types;
   for (Value each : branch.getResults())
     types.push_back(typeOf(each));
-  auto made = scf::IfOp::create(b, types, condition,
-                                branch.elseBlock() != nullptr);
+  auto made =
+      scf::IfOp::create(b, types, condition, branch.elseBlock() != nullptr);
   for (auto [from, to] : {std::pair(branch.thenBlock(), made.thenBlock()),
                           std::pair(branch.elseBlock(), made.elseBlock())}) {
     if (!from)
@@ -836,9 +836,8 @@ LogicalResult KernelWidening::emitReturn(func::ReturnOp op) {
   for (auto [value, memory] : llvm::zip_equal(op.getOperands(), results)) {
     if (isa<VectorType>(value.getType()))
       return refuse(op, "a vector as a result");
-    memref::StoreOp::create(
-        b, mapped(value), memory,
-        ValueRange(arith::ConstantIndexOp::create(b, 0)));
+    memref::StoreOp::create(b, mapped(value), memory,
+                            ValueRange(arith::ConstantIndexOp::create(b, 0)));
   }
   func::ReturnOp::create(b);
   return success();
@@ -895,7 +894,8 @@ LogicalResult KernelWidening::emit(Operation *op) {
         llvm::is_contained(type.getShape(), 0))
       return refuse(op, "memory of such a shape");
     map(alloca.getResult(),
-        block::ScratchOp::create(b, block::memoryOf(sizes, type.getElementType()),
+        block::ScratchOp::create(b,
+                                 block::memoryOf(sizes, type.getElementType()),
                                  block::SizesAttr::get(b.getContext(), sizes)));
     return success();
   }

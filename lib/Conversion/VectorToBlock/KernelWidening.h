@@ -10,7 +10,8 @@
 /// Writes a function of vectors again as a kernel of dialect block. Loops over
 /// neighbors (BlockLoops.h) go by blocks whose size is a parameter; what they
 /// sum up is one number behind them. So is the size of tiles (TileLoops.h), and
-/// how many turns of other loops are done at once (RowLoops.h). All other vectors become blocks of as many numbers as they had lanes.
+/// how many turns of other loops are done at once (RowLoops.h). All other
+/// vectors become blocks of as many numbers as they had lanes.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +70,8 @@ private:
   /// The sizes that `value` has here as a block: rows, lanes, or none.
   llvm::SmallVector<block::SizeAttr> sizesOf(mlir::Value value);
   mlir::Type typeOf(mlir::Value value);
-  /// What `value` is made into; of a uniform vector, the number that it repeats.
+  /// What `value` is made into; of a uniform vector, the number that it
+  /// repeats.
   mlir::Value repeated(mlir::Value value);
   /// What has been made repeated along those of `sizes` that it has not; null
   /// stays null.

@@ -65,8 +65,7 @@ static int64_t strideOf(const IndexForm &form, Operation *op,
                         const BlockLoops &blocks) {
   for (Operation *parent = op->getParentOp(); parent;
        parent = parent->getParentOp())
-    if (auto loop = dyn_cast<scf::ForOp>(parent);
-        loop && !blocks.find(loop))
+    if (auto loop = dyn_cast<scf::ForOp>(parent); loop && !blocks.find(loop))
       if (const int64_t factor = form.factorOf(loop.getInductionVar());
           factor > 1)
         return factor;
@@ -83,8 +82,8 @@ Matrices::Matrices(func::FuncOp function, const BlockLoops &blocks) {
   for (const auto &[memory, operations] : accesses) {
     int64_t length = 0;
     for (Operation *op : operations)
-      length = std::max(length, strideOf(indexFormOf(accessedIndex(op)), op,
-                                         blocks));
+      length = std::max(length,
+                        strideOf(indexFormOf(accessedIndex(op)), op, blocks));
     if (length < 2)
       continue;
     const bool hasRows = llvm::all_of(operations, [&](Operation *op) {
@@ -95,11 +94,11 @@ Matrices::Matrices(func::FuncOp function, const BlockLoops &blocks) {
       // A vector goes along a row, and not from one to the next.
       for (const auto &[value, factor] : place.row.terms)
         if (auto index = dyn_cast<BlockArgument>(value))
-          if (auto loop =
-                  dyn_cast<scf::ForOp>(index.getOwner()->getParentOp());
+          if (auto loop = dyn_cast<scf::ForOp>(index.getOwner()->getParentOp());
               loop && index == loop.getInductionVar() && blocks.find(loop))
             return false;
-      auto bounds = boundsOf(place.column, vector ? vector.getNumElements() : 1);
+      auto bounds =
+          boundsOf(place.column, vector ? vector.getNumElements() : 1);
       return bounds && bounds->first >= 0 && bounds->second < length;
     });
     if (hasRows)

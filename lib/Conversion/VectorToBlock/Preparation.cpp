@@ -8,14 +8,17 @@
 
 #include "Preparation.h"
 
+#include "Accesses.h"
 #include "IndexForm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
@@ -57,10 +60,9 @@ bool widening::isPlain(func::FuncOp function) {
                   return refuse(op, "memory or vectors of another form");
                 if (hasMemory && op != function &&
                     !isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp,
-                         vector::MaskedStoreOp, memref::LoadOp,
-                         memref::StoreOp, memref::CastOp, memref::ViewOp,
-                         memref::DimOp, memref::AllocaOp,
-                         memref::GetGlobalOp>(op))
+                         vector::MaskedStoreOp, memref::LoadOp, memref::StoreOp,
+                         memref::CastOp, memref::ViewOp, memref::DimOp,
+                         memref::AllocaOp, memref::GetGlobalOp>(op))
                   return refuse(op, "memory in an operation " +
                                         op->getName().getStringRef());
                 return WalkResult::advance();
@@ -124,8 +126,7 @@ static std::optional<Bytes> bytesOf(Value memory, ValueRange indices,
       indices.size() == 1 ? constantOf(indices.front()) : std::nullopt;
   if (!origin || !index)
     return std::nullopt;
-  const int64_t width =
-      getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+  const int64_t width = getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
   auto vector = dyn_cast<VectorType>(type);
   return Bytes{origin->first, origin->second + *index * width,
                width * (vector ? vector.getNumElements() : 1)};
@@ -146,73 +147,129 @@ static Operation *writtenAllocation(Operation *op) {
   return memory ? memory.getDefiningOp() : nullptr;
 }
 
-static void forwardStores(Block &block) {
-  struct Written {
-    Bytes bytes;
-    Value value;
-  };
-  SmallVector<Written> known;
+namespace {
+
+/// A vector that memory holds.
+struct WrittenVector {
+  Bytes bytes;
+  Value value;
+};
+
+} // namespace
+
+/// Forgets what `op` writes over, and learns what it writes itself.
+static void update(SmallVectorImpl<WrittenVector> &known, Operation *op,
+                   bool isCertain) {
+  Operation *allocation = writtenAllocation(op);
+  if (!allocation)
+    return;
+  std::optional<Bytes> bytes;
+  if (auto store = dyn_cast<vector::StoreOp>(op); store && isCertain)
+    bytes = bytesOf(store.getBase(), store.getIndices(),
+                    store.getValueToStore().getType());
+  llvm::erase_if(known, [&](const WrittenVector &each) {
+    return each.bytes.allocation == allocation &&
+           (!bytes || (each.bytes.first < bytes->first + bytes->size &&
+                       bytes->first < each.bytes.first + each.bytes.size));
+  });
+  if (bytes)
+    known.push_back({*bytes, op->getOperand(0)});
+}
+
+/// What `op` reads, if it is known; null if it is not.
+static Value findWritten(ArrayRef<WrittenVector> known, Operation *op) {
+  Value memory;
+  ValueRange indices;
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    memory = load.getMemRef();
+    indices = load.getIndices();
+  } else if (auto load = dyn_cast<vector::LoadOp>(op)) {
+    memory = load.getBase();
+    indices = load.getIndices();
+  } else {
+    return {};
+  }
+  Type type = op->getResult(0).getType();
+  std::optional<Bytes> bytes = bytesOf(memory, indices, type);
+  if (!bytes)
+    return {};
+  const int64_t width = getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+  for (const WrittenVector &each : known) {
+    const int64_t byte = bytes->first - each.bytes.first;
+    if (each.bytes.allocation != bytes->allocation || byte < 0 ||
+        byte % width != 0 ||
+        getElementTypeOrSelf(each.value) != getElementTypeOrSelf(type) ||
+        bytes->first + bytes->size > each.bytes.first + each.bytes.size)
+      continue;
+    if (type == each.value.getType())
+      return each.value;
+    if (isa<VectorType>(type))
+      continue;
+    OpBuilder builder(op);
+    return vector::ExtractOp::create(builder, op->getLoc(), each.value,
+                                     byte / width);
+  }
+  return {};
+}
+
+static void forwardStores(Block &block, SmallVector<WrittenVector> known) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    // What a loop or a branch writes is not known behind it.
-    op.walk([&](Operation *inner) {
-      Operation *allocation = writtenAllocation(inner);
-      if (!allocation)
-        return;
-      std::optional<Bytes> bytes;
-      if (auto store = dyn_cast<vector::StoreOp>(inner);
-          store && inner == &op)
-        bytes = bytesOf(store.getBase(), store.getIndices(),
-                        store.getValueToStore().getType());
-      llvm::erase_if(known, [&](const Written &each) {
-        return each.bytes.allocation == allocation &&
-               (!bytes ||
-                (each.bytes.first < bytes->first + bytes->size &&
-                 bytes->first < each.bytes.first + each.bytes.size));
-      });
-      if (bytes)
-        known.push_back({*bytes, inner->getOperand(0)});
-    });
-    Value memory;
-    ValueRange indices;
-    if (auto load = dyn_cast<memref::LoadOp>(op)) {
-      memory = load.getMemRef();
-      indices = load.getIndices();
-    } else if (auto load = dyn_cast<vector::LoadOp>(op)) {
-      memory = load.getBase();
-      indices = load.getIndices();
-    } else {
+    // What a loop or a branch writes is not known behind it, nor, of a loop, in
+    // its next turn.
+    if (op.getNumRegions() != 0) {
+      op.walk([&](Operation *inner) { update(known, inner, false); });
+      for (Region &region : op.getRegions())
+        for (Block &inner : region)
+          forwardStores(inner, known);
       continue;
     }
-    Type type = op.getResult(0).getType();
-    std::optional<Bytes> bytes = bytesOf(memory, indices, type);
-    if (!bytes)
-      continue;
-    for (const Written &each : known) {
-      if (each.bytes.allocation != bytes->allocation ||
-          getElementTypeOrSelf(each.value) != getElementTypeOrSelf(type))
-        continue;
-      const int64_t byte = bytes->first - each.bytes.first;
-      const int64_t width =
-          getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
-      if (byte < 0 || byte % width != 0 ||
-          bytes->first + bytes->size > each.bytes.first + each.bytes.size)
-        continue;
-      Value lanes = each.value;
-      OpBuilder builder(&op);
-      if (!isa<VectorType>(type))
-        lanes = vector::ExtractOp::create(builder, op.getLoc(), lanes,
-                                          byte / width);
-      else if (type != lanes.getType())
-        continue;
-      op.getResult(0).replaceAllUsesWith(lanes);
+    update(known, &op, true);
+    if (Value value = findWritten(known, &op)) {
+      op.getResult(0).replaceAllUsesWith(value);
       op.erase();
-      break;
     }
   }
 }
 
+void widening::flattenBranches(func::FuncOp function) {
+  constexpr size_t mostOperations = 8;
+  SmallVector<scf::IfOp> branches;
+  function.walk([&](scf::IfOp branch) { branches.push_back(branch); });
+  IRRewriter rewriter(function.getContext());
+  for (scf::IfOp branch : branches) {
+    const auto isPlain = [&](Block *side) {
+      return side &&
+             llvm::range_size(side->without_terminator()) <= mostOperations &&
+             llvm::all_of(side->without_terminator(), [](Operation &op) {
+               return op.getNumRegions() == 0 && isPure(&op);
+             });
+    };
+    const bool hasNumbers =
+        branch.getNumResults() > 0 &&
+        llvm::none_of(branch.getResultTypes(), llvm::IsaPred<VectorType>);
+    if (!hasNumbers || !isPlain(branch.thenBlock()) ||
+        !isPlain(branch.elseBlock()))
+      continue;
+    SmallVector<Value> first(branch.thenYield().getOperands()),
+        second(branch.elseYield().getOperands()), results;
+    for (Block *side : {branch.thenBlock(), branch.elseBlock()})
+      for (Operation &op :
+           llvm::make_early_inc_range(side->without_terminator()))
+        op.moveBefore(branch);
+    rewriter.setInsertionPoint(branch);
+    for (auto [one, other] : llvm::zip_equal(first, second))
+      results.push_back(arith::SelectOp::create(
+          rewriter, branch.getLoc(), branch.getCondition(), one, other));
+    rewriter.replaceOp(branch, results);
+  }
+  // What both sides have is one again.
+  DominanceInfo dominance(function);
+  eliminateCommonSubExpressions(rewriter, dominance, function);
+}
+
 void widening::forwardStores(func::FuncOp function) {
-  function.walk([](Block *block) { ::forwardStores(*block); });
+  for (Block &block : function.getBody())
+    ::forwardStores(block, {});
   // What is only written is not needed.
   SmallVector<memref::AllocaOp> allocations;
   function.walk([&](memref::AllocaOp op) { allocations.push_back(op); });
@@ -238,6 +295,155 @@ void widening::forwardStores(func::FuncOp function) {
       store->erase();
   }
   eraseDead(function);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory of bytes
+//===----------------------------------------------------------------------===//
+
+/// `form`, all of whose parts are multiples of `divisor`, divided by it.
+static Value buildQuotient(OpBuilder &builder, Location location,
+                           const IndexForm &form, int64_t divisor) {
+  Value sum;
+  const auto add = [&](Value part) {
+    sum = sum ? arith::AddIOp::create(builder, location, sum, part).getResult()
+              : part;
+  };
+  for (const auto &[value, factor] : form.terms) {
+    Value part = value;
+    if (!part.getType().isIndex())
+      part = arith::IndexCastOp::create(builder, location,
+                                        builder.getIndexType(), part);
+    if (factor != divisor)
+      part = arith::MulIOp::create(
+          builder, location, part,
+          arith::ConstantIndexOp::create(builder, location, factor / divisor));
+    add(part);
+  }
+  if (form.constant != 0 || !sum)
+    add(arith::ConstantIndexOp::create(builder, location,
+                                       form.constant / divisor));
+  return sum;
+}
+
+/// The views of `memory`, and what it is cast to, if all of them are of one
+/// kind of numbers, and begin at whole ones.
+static std::optional<SmallVector<memref::ViewOp>> findViews(Value memory) {
+  SmallVector<memref::ViewOp> views;
+  SmallVector<Value> left = {memory};
+  while (!left.empty()) {
+    Value each = left.pop_back_val();
+    for (Operation *user : each.getUsers()) {
+      if (isa<memref::DimOp>(user))
+        continue;
+      if (isa<memref::CastOp>(user)) {
+        left.push_back(user->getResult(0));
+        continue;
+      }
+      auto view = dyn_cast<memref::ViewOp>(user);
+      if (!view)
+        return std::nullopt;
+      Type element = view.getType().getElementType();
+      if (!views.empty() && views.front().getType().getElementType() != element)
+        return std::nullopt;
+      const int64_t width = element.getIntOrFloatBitWidth() / 8;
+      const IndexForm shift = indexFormOf(view.getByteShift());
+      if (shift.constant % width != 0 ||
+          llvm::any_of(shift.terms, [&](const auto &term) {
+            return term.second % width != 0;
+          }))
+        return std::nullopt;
+      for (Operation *access : view->getUsers())
+        if (!isa<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp,
+                 vector::MaskedStoreOp, memref::LoadOp, memref::StoreOp>(
+                access))
+          return std::nullopt;
+      views.push_back(view);
+    }
+  }
+  return views.empty() ? std::nullopt : std::optional(std::move(views));
+}
+
+void widening::retypeBytes(func::FuncOp function) {
+  SmallVector<Value> memories(function.getArguments());
+  function.walk(
+      [&](memref::AllocaOp op) { memories.push_back(op.getMemref()); });
+  for (Value memory : memories) {
+    auto type = dyn_cast<MemRefType>(memory.getType());
+    if (!type || !type.getElementType().isInteger(8))
+      continue;
+    std::optional<SmallVector<memref::ViewOp>> views = findViews(memory);
+    if (!views)
+      continue;
+    Type element = views->front().getType().getElementType();
+    const int64_t width = element.getIntOrFloatBitWidth() / 8;
+    Value made = memory;
+    OpBuilder builder(function.getContext());
+    if (isa<BlockArgument>(memory)) {
+      memory.setType(MemRefType::get({ShapedType::kDynamic}, element));
+    } else {
+      builder.setInsertionPointAfter(memory.getDefiningOp());
+      made = memref::AllocaOp::create(
+          builder, memory.getLoc(),
+          MemRefType::get({type.getDimSize(0) / width}, element));
+    }
+    for (memref::ViewOp view : *views) {
+      builder.setInsertionPoint(view);
+      Value shift = buildQuotient(builder, view.getLoc(),
+                                  indexFormOf(view.getByteShift()), width);
+      for (Operation *access : llvm::make_early_inc_range(view->getUsers())) {
+        builder.setInsertionPoint(access);
+        Value index = accessedIndex(access);
+        Value moved =
+            arith::AddIOp::create(builder, access->getLoc(), index, shift);
+        access->replaceUsesOfWith(view, made);
+        access->replaceUsesOfWith(index, moved);
+      }
+      view.erase();
+    }
+  }
+  function.setFunctionType(FunctionType::get(
+      function.getContext(), function.getBody().front().getArgumentTypes(),
+      function.getResultTypes()));
+  eraseDead(function);
+}
+
+void widening::foldBitcasts(func::FuncOp function) {
+  SmallVector<vector::BitCastOp> casts;
+  function.walk([&](vector::BitCastOp cast) { casts.push_back(cast); });
+  for (vector::BitCastOp cast : casts) {
+    DenseElementsAttr numbers;
+    if (!matchPattern(cast.getSource(), m_Constant(&numbers)))
+      continue;
+    // All bits, from the first lane's lowest one on.
+    SmallVector<APInt> lanes;
+    for (Attribute each : numbers.getValues<Attribute>())
+      lanes.push_back(
+          isa<FloatAttr>(each)
+              ? llvm::cast<FloatAttr>(each).getValue().bitcastToAPInt()
+              : llvm::cast<IntegerAttr>(each).getValue());
+    const unsigned width = lanes.front().getBitWidth();
+    APInt bits(width * lanes.size(), 0);
+    for (auto [lane, each] : llvm::enumerate(lanes))
+      bits.insertBits(each, lane * width);
+    VectorType type = cast.getResultVectorType();
+    Type element = type.getElementType();
+    const unsigned own = element.getIntOrFloatBitWidth();
+    SmallVector<Attribute> result;
+    for (unsigned lane = 0; lane < bits.getBitWidth() / own; ++lane) {
+      APInt number = bits.extractBits(own, lane * own);
+      if (auto floats = dyn_cast<FloatType>(element))
+        result.push_back(FloatAttr::get(
+            element, APFloat(floats.getFloatSemantics(), number)));
+      else
+        result.push_back(IntegerAttr::get(element, number));
+    }
+    OpBuilder builder(cast);
+    Value constant = arith::ConstantOp::create(
+        builder, cast.getLoc(), DenseElementsAttr::get(type, result));
+    cast.getResult().replaceAllUsesWith(constant);
+    cast.erase();
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -321,8 +527,8 @@ static void simplifyInductions(IRRewriter &rewriter, scf::ForOp loop) {
     const auto valueAt = [&](Value index) {
       Value turns = arith::SubIOp::create(rewriter, location, asIndex(index),
                                           asIndex(loop.getLowerBound()));
-      Value by = arith::ConstantIndexOp::create(rewriter, location,
-                                                *growth / *step);
+      Value by =
+          arith::ConstantIndexOp::create(rewriter, location, *growth / *step);
       turns = arith::MulIOp::create(rewriter, location, turns, by);
       return arith::AddIOp::create(rewriter, location, init, asType(turns))
           .getResult();
@@ -346,8 +552,8 @@ static void simplifyInductions(IRRewriter &rewriter, scf::ForOp loop) {
         span = arith::DivSIOp::create(rewriter, location, span, by);
         span = arith::MulIOp::create(rewriter, location, span, by);
       }
-      Value end = arith::AddIOp::create(
-          rewriter, location, asIndex(loop.getLowerBound()), span);
+      Value end = arith::AddIOp::create(rewriter, location,
+                                        asIndex(loop.getLowerBound()), span);
       rewriter.replaceAllUsesWith(loop.getResult(number), valueAt(end));
     }
     gone.set(number);
@@ -399,7 +605,7 @@ static Value countOfBits(Value bits, unsigned lanes) {
   const auto shifted = [](Value value, int64_t number) -> Value {
     auto shift = value.getDefiningOp<arith::ShLIOp>();
     return shift && constantOf(shift.getLhs()) == number ? shift.getRhs()
-                                                          : Value();
+                                                         : Value();
   };
   // (1 << count) - 1
   if ((isa_and_nonnull<arith::AddIOp>(op) &&
@@ -417,8 +623,8 @@ static Value countOfBits(Value bits, unsigned lanes) {
 /// not so.
 static Value countOfMask(Value mask) {
   Operation *op = mask.getDefiningOp();
-  const auto lanes = static_cast<unsigned>(
-      cast<VectorType>(mask.getType()).getNumElements());
+  const auto lanes =
+      static_cast<unsigned>(cast<VectorType>(mask.getType()).getNumElements());
   if (auto cast = dyn_cast_if_present<vector::BitCastOp>(op)) {
     Value bits = repeatedNumber(cast.getSource());
     if (!bits)

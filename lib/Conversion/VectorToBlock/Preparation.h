@@ -13,24 +13,35 @@
 
 namespace sandwich::widening {
 
-/// Whether all memory in `function` has one dimension, of numbers of whole bytes
-/// that lie beside each other, and is reached by nothing but loads, stores, casts
-/// and views of bytes; and all vectors have known sizes. A warning says what has
-/// another form.
+/// Whether all memory in `function` has one dimension, of numbers of whole
+/// bytes that lie beside each other, and is reached by nothing but loads,
+/// stores, casts and views of bytes; and all vectors have known sizes. A
+/// warning says what has another form.
 bool isPlain(mlir::func::FuncOp function);
+
+/// Makes memory of bytes that is seen as one kind of numbers, which begin at
+/// whole ones of them, memory of those.
+void retypeBytes(mlir::func::FuncOp function);
+
+/// Computes constants that are read as other numbers.
+void foldBitcasts(mlir::func::FuncOp function);
 
 /// Takes numbers that are read of memory of the function's own, to which a
 /// vector was written just before, from that vector, as of a union; memory
 /// that nothing reads any more goes.
 void forwardStores(mlir::func::FuncOp function);
 
+/// Makes choices between numbers of branches that do nothing else, and one
+/// operation of those that are the same.
+void flattenBranches(mlir::func::FuncOp function);
+
 /// Makes variables of loops that grow by the same number every turn, such as
 /// pointers, sums of where they begin and of the loop's index.
 void simplifyInductions(mlir::func::FuncOp function);
 
 /// Makes a `vector.create_mask` of every mask whose first lanes hold and no
-/// others, be it made of bits or by a comparison with the lanes' numbers. One that
-/// became bits in between is what it was before.
+/// others, be it made of bits or by a comparison with the lanes' numbers. One
+/// that became bits in between is what it was before.
 void recognizeMasks(mlir::func::FuncOp function);
 
 /// Erases what nothing needs.

@@ -88,11 +88,10 @@ Value widening::combine(OpBuilder &builder, Location location,
   const auto choose = [&](arith::CmpFPredicate floats,
                           arith::CmpIPredicate integers) -> Value {
     Value isLeft =
-        isFloat
-            ? arith::CmpFOp::create(builder, location, floats, lhs, rhs)
-                  .getResult()
-            : arith::CmpIOp::create(builder, location, integers, lhs, rhs)
-                  .getResult();
+        isFloat ? arith::CmpFOp::create(builder, location, floats, lhs, rhs)
+                      .getResult()
+                : arith::CmpIOp::create(builder, location, integers, lhs, rhs)
+                      .getResult();
     return arith::SelectOp::create(builder, location, isLeft, lhs, rhs);
   };
   switch (kind) {
@@ -126,8 +125,7 @@ TypedAttr widening::identityOf(ReductionKind kind, Type number) {
       return FloatAttr::get(number, APFloat::getInf(semantics, false));
     }
   }
-  const unsigned width =
-      number.isIndex() ? 64 : number.getIntOrFloatBitWidth();
+  const unsigned width = number.isIndex() ? 64 : number.getIntOrFloatBitWidth();
   switch (kind) {
   case ReductionKind::Add:
     return IntegerAttr::get(number, APInt(width, 0));
@@ -154,8 +152,7 @@ bool widening::isIdentity(ReductionKind kind, Value value) {
   return constant == identityOf(kind, getElementTypeOrSelf(value));
 }
 
-std::optional<ReductionKind>
-widening::kindOf(vector::ReductionOp reduction) {
+std::optional<ReductionKind> widening::kindOf(vector::ReductionOp reduction) {
   switch (reduction.getKind()) {
   case vector::CombiningKind::ADD:
     return ReductionKind::Add;
@@ -355,8 +352,7 @@ void widening::recognizeReductions(func::FuncOp function) {
       op->erase();
       continue;
     }
-    if (op->getNumResults() != 1 ||
-        isa<VectorType>(op->getResult(0).getType()))
+    if (op->getNumResults() != 1 || isa<VectorType>(op->getResult(0).getType()))
       continue;
     if (Value reduced = reduceAgain(builder, op)) {
       op->getResult(0).replaceAllUsesWith(reduced);

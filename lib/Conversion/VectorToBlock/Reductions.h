@@ -43,8 +43,7 @@ bool isIdentity(block::ReductionKind kind, mlir::Value value);
 void recognizeReductions(mlir::func::FuncOp function);
 
 /// Of a `vector.reduction`, if blocks have that one.
-std::optional<block::ReductionKind>
-kindOf(mlir::vector::ReductionOp reduction);
+std::optional<block::ReductionKind> kindOf(mlir::vector::ReductionOp reduction);
 
 } // namespace sandwich::widening
 

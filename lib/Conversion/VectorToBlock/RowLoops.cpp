@@ -73,8 +73,8 @@ std::optional<int64_t> RowAnalysis::factorOf(Operation *access) const {
   const int64_t row = place.row.factorOf(loop.getInductionVar()),
                 column = place.column.factorOf(loop.getInductionVar());
   const bool isVector = !isa<memref::LoadOp, memref::StoreOp>(access);
-  // What is written of a row is so in no other one, whatever loops within a turn
-  // are at.
+  // What is written of a row is so in no other one, whatever loops within a
+  // turn are at.
   const IndexForm &rows = matrices.lengthOf(memory) ? place.row : place.column;
   if (writtenValue(access) && rows.factorOf(loop.getInductionVar()) != 0)
     for (const auto &[value, factor] : rows.terms)
@@ -176,8 +176,8 @@ bool RowAnalysis::visitFor(scf::ForOp inner) {
     changed = false;
     if (!visit(*inner.getBody()))
       return false;
-    for (auto [yielded, argument] : llvm::zip_equal(
-             inner.getYieldedValues(), inner.getRegionIterArgs())) {
+    for (auto [yielded, argument] :
+         llvm::zip_equal(inner.getYieldedValues(), inner.getRegionIterArgs())) {
       if (places.contains(yielded) || isSum(yielded))
         return false;
       if (isPerRow(yielded) && made.perRow.insert(argument).second)
@@ -204,8 +204,7 @@ bool RowAnalysis::visit(Operation *op) {
     return true;
   if (isa<vector::BroadcastOp, vector::ReductionOp>(op)) {
     Value operand = op->getOperand(0);
-    if (isSum(operand) || places.contains(operand) ||
-        op->getNumOperands() != 1)
+    if (isSum(operand) || places.contains(operand) || op->getNumOperands() != 1)
       return false;
     if (isPerRow(operand))
       made.perRow.insert(op->getResult(0));
@@ -249,7 +248,8 @@ bool RowAnalysis::findMemorySums() {
     Value before;
     const auto isBefore = [&](Value value) {
       auto load = value.getDefiningOp<vector::LoadOp>();
-      return load && load->hasOneUse() && load->getBlock() == store->getBlock() &&
+      return load && load->hasOneUse() &&
+             load->getBlock() == store->getBlock() &&
              memoryOf(load.getBase()) == memoryOf(store.getBase()) &&
              areSamePlace(load, store) && hasNoOtherAccess(store, load);
     };

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Finds loops whose turns are apart, but for sums: how many of them are done at
-/// once, as rows of blocks, is then a parameter, 1 as it was written.
+/// Finds loops whose turns are apart, but for sums: how many of them are done
+/// at once, as rows of blocks, is then a parameter, 1 as it was written.
 ///
 /// ```
 /// for (int j = 0; j < size; ++j) {

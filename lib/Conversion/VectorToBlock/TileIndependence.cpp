@@ -30,7 +30,8 @@ struct Role {
     /// The largest number before, less the one so far; and its power of e.
     Change,
     Factor,
-    /// A number less the largest one so far; and its power of e, multiplied with
+    /// A number less the largest one so far; and its power of e, multiplied
+    /// with
     /// anything.
     Difference,
     Weight,
@@ -190,8 +191,9 @@ bool IndependenceProof::findSums() {
         }
         isFine &= factor != 0;
         for (const auto &[value, times] : each->terms)
-          isFine &= value == loop.getInductionVar() ||
-                    !loop->isAncestor(Value(value).getParentBlock()->getParentOp());
+          isFine &=
+              value == loop.getInductionVar() ||
+              !loop->isAncestor(Value(value).getParentBlock()->getParentOp());
       }
       isFine &= first.distanceTo(form) == 0;
     }
@@ -236,8 +238,7 @@ bool IndependenceProof::visitAccess(Operation *op, bool isInStep) {
   const Role role = roleOf(value);
   auto [entry, isNew] = stepMemory.try_emplace(place, role);
   return isInStep && (role.kind == Kind::Free || role.kind == Kind::Weight) &&
-         entry->second == role &&
-         isa<scf::ForOp>(op->getParentOp()) &&
+         entry->second == role && isa<scf::ForOp>(op->getParentOp()) &&
          isStep(cast<scf::ForOp>(op->getParentOp()).getInductionVar());
 }
 
@@ -392,8 +393,8 @@ bool IndependenceProof::visit(Block &block, bool isInStep) {
 }
 
 bool IndependenceProof::run() {
-  for (auto [number, argument, yielded] : llvm::enumerate(
-           loop.getRegionIterArgs(), loop.getYieldedValues())) {
+  for (auto [number, argument, yielded] :
+       llvm::enumerate(loop.getRegionIterArgs(), loop.getYieldedValues())) {
     after.push_back(yielded);
     isExtremum.push_back(endsExtremum(yielded));
     sums.emplace_back();

@@ -18,13 +18,15 @@ namespace sandwich::widening {
 ///
 /// - the largest or smallest of what all steps have;
 /// - sums of it;
-/// - sums of exp(x - m), be they multiplied with anything, where m is the largest
+/// - sums of exp(x - m), be they multiplied with anything, where m is the
+/// largest
 ///   one so far, which each turn multiplies with exp(before - m) before it adds
 ///   to them: the online softmax (Milakov and Gimelshein, 2018).
 ///
 /// Each of these is what it is of all steps so far, and nothing in between goes
 /// anywhere else. A quantization of groups, in contrast, has a result for each
-/// turn, and is none. `steps` are the indices of loops over the steps of a turn.
+/// turn, and is none. `steps` are the indices of loops over the steps of a
+/// turn.
 bool isIndependentOfSize(const TileLoop &tile,
                          llvm::ArrayRef<mlir::Value> steps);
 

@@ -100,9 +100,8 @@ bool TileAnalysis::checkIndex(const IndexForm &form, Value memory) {
     return true;
   // One of memory that is as large as a turn.
   auto alloca = memoryOf(memory).getDefiningOp<memref::AllocaOp>();
-  if (whole != 0 || step != 1 || form.terms.size() != 1 ||
-      form.constant != 0 || !alloca ||
-      alloca.getType().getShape() != ArrayRef<int64_t>(made.size))
+  if (whole != 0 || step != 1 || form.terms.size() != 1 || form.constant != 0 ||
+      !alloca || alloca.getType().getShape() != ArrayRef<int64_t>(made.size))
     return false;
   if (!llvm::is_contained(made.memory, alloca))
     made.memory.push_back(alloca);
@@ -157,8 +156,8 @@ std::optional<TileLoop> TileAnalysis::run() {
   if (!findTurns() || !checkIndices() || !isIndependentOfSize(made, steps))
     return std::nullopt;
   auto name = made.loop->getAttrOfType<StringAttr>("kernel.step");
-  made.name = name && block::isName(name.getValue()) ? name.getValue().str()
-                                                      : "BLOCK";
+  made.name =
+      name && block::isName(name.getValue()) ? name.getValue().str() : "BLOCK";
   return std::move(made);
 }
 
@@ -170,8 +169,8 @@ TileLoops::TileLoops(func::FuncOp function, const BlockLoops &blocks) {
 }
 
 const TileLoop *TileLoops::find(scf::ForOp loop) const {
-  auto found =
-      llvm::find_if(loops, [&](const TileLoop &each) { return each.loop == loop; });
+  auto found = llvm::find_if(
+      loops, [&](const TileLoop &each) { return each.loop == loop; });
   return found == loops.end() ? nullptr : &*found;
 }
 

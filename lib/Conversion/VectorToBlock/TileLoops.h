@@ -8,8 +8,8 @@
 ///
 /// \file
 /// Finds loops that go by a known number of steps and, inside of them, loops
-/// over those steps, of which the last ones are fewer. How many steps are a tile
-/// is then a parameter.
+/// over those steps, of which the last ones are fewer. How many steps are a
+/// tile is then a parameter.
 ///
 /// ```
 /// for (int n = 0; n < tokens; n += 32) {

@@ -30,8 +30,11 @@ struct VectorToBlock : sandwich::impl::VectorToBlockBase<VectorToBlock> {
       if (function.isExternal() || block::isKernel(function) ||
           !widening::isPlain(function))
         continue;
+      widening::foldBitcasts(function);
       widening::simplifyInductions(function);
       widening::forwardStores(function);
+      widening::retypeBytes(function);
+      widening::flattenBranches(function);
       widening::recognizeMasks(function);
       widening::recognizeReductions(function);
       if (succeeded(widening::KernelWidening(function).run()))

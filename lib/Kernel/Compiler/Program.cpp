@@ -156,20 +156,18 @@ static void addEntryPoint(func::FuncOp function, StringRef name) {
     arguments.push_back(value);
   }
   auto call = func::CallOp::create(builder, function, arguments);
-  Value line = call.getNumResults() == 1
-                   ? call.getResult(0)
-                   : arith::ConstantOp::create(builder,
-                                               builder.getI64IntegerAttr(0))
-                         .getResult();
+  Value line =
+      call.getNumResults() == 1
+          ? call.getResult(0)
+          : arith::ConstantOp::create(builder, builder.getI64IntegerAttr(0))
+                .getResult();
   func::ReturnOp::create(builder, line);
 }
 
-Result<std::string> kernel::compileKernel(measuring::CompileSession &session,
-                                          func::FuncOp kernel,
-                                          const block::Bindings &bindings,
-                                          const Target &target,
-                                          KernelOutput output,
-                                          block::BoundsChecks *checks) {
+Result<std::string>
+kernel::compileKernel(measuring::CompileSession &session, func::FuncOp kernel,
+                      const block::Bindings &bindings, const Target &target,
+                      KernelOutput output, block::BoundsChecks *checks) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   OpBuilder builder(module->getBodyRegion());
   builder.setInsertionPointToEnd(module->getBody());

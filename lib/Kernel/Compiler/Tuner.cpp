@@ -109,8 +109,7 @@ static double numberAt(const std::byte *bytes, Type type) {
   const unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   std::memcpy(&bits, bytes, (width + 7) / 8);
   if (auto floats = dyn_cast<FloatType>(type)) {
-    llvm::APFloat number(floats.getFloatSemantics(),
-                         llvm::APInt(width, bits));
+    llvm::APFloat number(floats.getFloatSemantics(), llvm::APInt(width, bits));
     bool loses = false;
     number.convert(llvm::APFloat::IEEEdouble(),
                    llvm::APFloat::rmNearestTiesToEven, &loses);
@@ -134,21 +133,21 @@ void Arguments::keepResults() {
 bool Arguments::hasResults() const {
   for (const Written &each : written) {
     const std::byte *now = memory[each.memory].data();
-    const size_t width = (each.element.isIndex()
-                              ? 64
-                              : each.element.getIntOrFloatBitWidth() + 7) /
-                         8;
+    const size_t width =
+        (each.element.isIndex() ? 64
+                                : each.element.getIntOrFloatBitWidth() + 7) /
+        8;
     // Floats of few digits may be rounded to either side.
     auto floats = dyn_cast<FloatType>(each.element);
     const double relative =
-        !floats ? 0
-                : std::max(1e-3, std::ldexp(4.0, -static_cast<int>(
-                                                     floats.getFPMantissaWidth())));
+        !floats
+            ? 0
+            : std::max(1e-3, std::ldexp(4.0, -static_cast<int>(
+                                                 floats.getFPMantissaWidth())));
     // A sum of many numbers may be small, and its error as large as theirs.
     double squares = 0, finite = 0;
     for (size_t i = 0; i + width <= each.results.size(); i += width)
-      if (const double right =
-              numberAt(each.results.data() + i, each.element);
+      if (const double right = numberAt(each.results.data() + i, each.element);
           std::isfinite(right)) {
         squares += right * right;
         ++finite;
@@ -159,7 +158,7 @@ bool Arguments::hasResults() const {
         continue;
       const double right = numberAt(each.results.data() + i, each.element),
                    number = numberAt(now + i, each.element);
-      const double most = floats       ? relative * (std::abs(right) + usual)
+      const double most = floats      ? relative * (std::abs(right) + usual)
                           : isRounded ? 1
                                       : 0;
       const bool isSame = std::isnan(right) ? std::isnan(number)
@@ -189,10 +188,10 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
       if (element.isIntOrIndex() && given == sizes.end())
         return makeError("the integer ", nameOf(argument).str(),
                          " must be known to measure the kernel");
-      made.words.push_back({element.isIntOrIndex()
-                                ? given->second
-                                : static_cast<int64_t>(
-                                      randomBits(element, random))});
+      made.words.push_back(
+          {element.isIntOrIndex()
+               ? given->second
+               : static_cast<int64_t>(randomBits(element, random))});
       continue;
     }
     const uint64_t width = (element.getIntOrFloatBitWidth() + 7) / 8;

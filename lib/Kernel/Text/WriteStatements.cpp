@@ -301,6 +301,11 @@ LogicalResult KernelWriter::write(Operation *op) {
   if (isa<SplatOp, BroadcastOp, PositionsOp>(op) && !isNamed(op->getResult(0)))
     for (Pending &each : pending)
       if (each.value == op->getOperand(0)) {
+        // What is repeated several times needs a name.
+        if (!op->getResult(0).hasOneUse()) {
+          nameNext(each.computed);
+          return success();
+        }
         if (!each.bare)
           each.bare = each.text;
         each.text = {textOfRepetition(op, each.text.text)};
