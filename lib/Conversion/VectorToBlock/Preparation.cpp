@@ -212,21 +212,48 @@ static Value findWritten(ArrayRef<WrittenVector> known, Operation *op) {
   return {};
 }
 
-static void forwardStores(Block &block, SmallVector<WrittenVector> known) {
+/// One of `loads` that reads the same number as `op`; null if there is none.
+static Operation *findSame(ArrayRef<Operation *> loads, Operation *op) {
+  if (!isa<memref::LoadOp>(op))
+    return nullptr;
+  auto found = llvm::find_if(loads, [&](Operation *each) {
+    return llvm::equal(each->getOperands(), op->getOperands());
+  });
+  return found == loads.end() ? nullptr : *found;
+}
+
+static void forwardStores(Block &block, SmallVector<WrittenVector> known,
+                          SmallVector<Operation *> loads) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
+    const bool writes =
+        op.walk([](Operation *inner) {
+            return isa<memref::StoreOp, vector::StoreOp, vector::MaskedStoreOp>(
+                       inner)
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          }).wasInterrupted();
+    if (writes)
+      loads.clear();
     // What a loop or a branch writes is not known behind it, nor, of a loop, in
     // its next turn.
     if (op.getNumRegions() != 0) {
       op.walk([&](Operation *inner) { update(known, inner, false); });
       for (Region &region : op.getRegions())
         for (Block &inner : region)
-          forwardStores(inner, known);
+          forwardStores(inner, known, loads);
+      continue;
+    }
+    if (Operation *same = findSame(loads, &op)) {
+      op.getResult(0).replaceAllUsesWith(same->getResult(0));
+      op.erase();
       continue;
     }
     update(known, &op, true);
     if (Value value = findWritten(known, &op)) {
       op.getResult(0).replaceAllUsesWith(value);
       op.erase();
+    } else if (isa<memref::LoadOp>(op)) {
+      loads.push_back(&op);
     }
   }
 }
@@ -269,7 +296,7 @@ void widening::flattenBranches(func::FuncOp function) {
 
 void widening::forwardStores(func::FuncOp function) {
   for (Block &block : function.getBody())
-    ::forwardStores(block, {});
+    ::forwardStores(block, {}, {});
   // What is only written is not needed.
   SmallVector<memref::AllocaOp> allocations;
   function.walk([&](memref::AllocaOp op) { allocations.push_back(op); });

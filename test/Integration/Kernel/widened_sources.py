@@ -116,18 +116,18 @@ SOURCES = [
      "for (int j = 0; j < n; ++j) y[j] = x[8 * j];"
      "for (int i = 0; i < n; i++) a = ADD(a, LOAD(x + 8 * i)); z[0] = sum(a); }",
      None),
-    ("groups, each with its own result", "",
+    ("groups, each with its own result", "ROWS",
      "void f(const float *x, float *y, int n) { float t = 0;"
      "for (int i = 0; i < n; i += 32) { int s = n - i < 32 ? n - i : 32; float m = 0;"
      "for (int j = 0; j < s; ++j) m = m > x[i + j] ? m : x[i + j]; t += m; }"
      "y[0] = t; }",
      [floats(100), zeros(1), 100]),
-    ("groups that write by number", "",
+    ("groups that write by number", "ROWS",
      "void f(const float *x, float *y, int n) { for (int i = 0; i < n; i += 32) {"
      "int s = n - i < 32 ? n - i : 32; float m = 0;"
      "for (int j = 0; j < s; ++j) m = m > x[i + j] ? m : x[i + j]; y[i / 32] = m; } }",
      [floats(100), zeros(4), 100]),
-    ("groups whose turns are counted", "",
+    ("groups whose turns are counted", "ROWS",
      "void f(const float *x, float *y, int n) { float c = 0, t = 0;"
      "for (int i = 0; i < n; i += 32) { int s = n - i < 32 ? n - i : 32;"
      "for (int j = 0; j < s; ++j) t += x[i + j]; c += 1.0f; } y[0] = c; y[1] = t; }",
