@@ -33,15 +33,16 @@ func.func @outer(%x: memref<?x?xf32> {block.sizes = #block.sizes<rows, columns>}
   return
 }
 
-// Along rows numbers are combined in the vector, across them row by row.
+// Along rows numbers are combined in vectors, those of two rows in one, across
+// them row by row.
 // CHECK-LABEL: func.func @reduce(
 // CHECK: %[[A:.*]] = vector.load
 // CHECK: %[[B:.*]] = vector.load
 // CHECK: %[[L:.*]] = arith.cmpf ogt, %[[A]], %[[B]] : vector<4xf32>
 // CHECK: %[[M:.*]] = arith.select %[[L]], %[[A]], %[[B]]
 // CHECK: vector.store %[[M]]
-// CHECK: vector.shuffle %[[A]], %[[A]] [0, 1]
-// CHECK: vector.shuffle %[[A]], %[[A]] [2, 3]
+// CHECK: vector.shuffle %[[A]], %[[B]] [0, 1, 4, 5]
+// CHECK: vector.shuffle %[[A]], %[[B]] [2, 3, 6, 7]
 // CHECK: vector.from_elements %{{.*}}, %{{.*}} : vector<2xf32>
 func.func @reduce(%x: memref<2x4xf32> {block.sizes = #block.sizes<2, 4>},
                   %y: memref<4xf32> {block.sizes = #block.sizes<4>},
