@@ -761,6 +761,8 @@ std::optional<scf::ForOp> BlockLoops::propagate(Value value) {
                  user->getOperand(0) != user->getOperand(1);
       if (isa<arith::MulFOp, arith::MulIOp>(user))
         isStep = isUniform(user->getOperand(1 - number));
+      if (isa<arith::ExtFOp>(user))
+        isStep = true;
       if (isa<arith::DivFOp>(user))
         isStep = number == 0 && isUniform(user->getOperand(1));
       if (isa<math::FmaOp>(user))

@@ -443,7 +443,7 @@ LogicalResult KernelWidening::emitSum(Operation *op) {
   }
   // Sums are linear.
   const SmallVector<SizeAttr> sizes = sizesOf(result);
-  if (isa<arith::SubFOp, arith::SubIOp, arith::NegFOp>(op)) {
+  if (isa<arith::SubFOp, arith::SubIOp, arith::NegFOp, arith::ExtFOp>(op)) {
     SmallVector<Value> operands;
     for (Value each : op->getOperands())
       operands.push_back(adapt(sum(kind, each), false, sizes));
@@ -553,8 +553,6 @@ LogicalResult KernelWidening::emitAccess(Operation *op) {
   } else if (auto store = dyn_cast<vector::MaskedStoreOp>(op)) {
     mask = store.getMask();
   }
-  if (mask && matchPattern(mask, m_One()))
-    mask = {};
   Place place = matrices.placeOf(accessedMemory(op), accessedIndex(op));
   SmallVector<Value> indices;
   SmallVector<SizeAttr> sizes;

@@ -10,6 +10,7 @@
 
 #include "Accesses.h"
 #include "IndexForm.h"
+#include "Reductions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -702,8 +703,56 @@ static void forwardMasks(func::FuncOp function) {
   });
 }
 
+/// Accesses whose mask is a constant that leaves nothing out need none.
+static void eraseMasks(func::FuncOp function) {
+  IRRewriter rewriter(function.getContext());
+  function.walk([&](Operation *op) {
+    rewriter.setInsertionPoint(op);
+    if (auto load = dyn_cast<vector::MaskedLoadOp>(op);
+        load && matchPattern(load.getMask(), m_One()))
+      rewriter.replaceOpWithNewOp<vector::LoadOp>(
+          load, load.getVectorType(), load.getBase(), load.getIndices());
+    else if (auto store = dyn_cast<vector::MaskedStoreOp>(op);
+             store && matchPattern(store.getMask(), m_One()))
+      rewriter.replaceOpWithNewOp<vector::StoreOp>(
+          store, store.getValueToStore(), store.getBase(), store.getIndices());
+  });
+}
+
+void widening::extendBeforeShuffles(func::FuncOp function) {
+  IRRewriter rewriter(function.getContext());
+  SmallVector<arith::ExtFOp> extensions;
+  function.walk([&](arith::ExtFOp op) { extensions.push_back(op); });
+  for (arith::ExtFOp op : extensions) {
+    rewriter.setInsertionPoint(op);
+    Type element = getElementTypeOrSelf(op.getType());
+    const auto extended = [&](Value vector) -> Value {
+      return arith::ExtFOp::create(
+          rewriter, op.getLoc(),
+          cast<VectorType>(vector.getType()).clone(element), vector);
+    };
+    if (auto shuffle = op.getIn().getDefiningOp<vector::ShuffleOp>()) {
+      Value first = extended(shuffle.getV1());
+      Value second = shuffle.getV1() == shuffle.getV2()
+                         ? first
+                         : extended(shuffle.getV2());
+      rewriter.replaceOpWithNewOp<vector::ShuffleOp>(op, first, second,
+                                                     shuffle.getMask());
+    } else if (auto lane = op.getIn().getDefiningOp<vector::ExtractOp>();
+               lane && lane.getStaticPosition().size() == 1 &&
+               lane.getDynamicPosition().empty() &&
+               lane.getSourceVectorType().getRank() == 1 &&
+               !findCombination(lane.getSource().getDefiningOp())) {
+      Value all = extended(lane.getSource());
+      rewriter.replaceOpWithNewOp<vector::ExtractOp>(
+          op, all, lane.getStaticPosition().front());
+    }
+  }
+}
+
 void widening::recognizeMasks(func::FuncOp function) {
   forwardMasks(function);
+  eraseMasks(function);
   SmallVector<Operation *> operations;
   function.walk([&](Operation *op) {
     if (op->getNumResults() != 1)

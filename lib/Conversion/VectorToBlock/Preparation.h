@@ -35,13 +35,18 @@ void forwardStores(mlir::func::FuncOp function);
 /// operation of those that are the same.
 void flattenBranches(mlir::func::FuncOp function);
 
+/// Makes floats more precise before their lanes are parted, not behind that, so
+/// that all of them may be a sum. What is a sum already stays one.
+void extendBeforeShuffles(mlir::func::FuncOp function);
+
 /// Makes variables of loops that grow by the same number every turn, such as
 /// pointers, sums of where they begin and of the loop's index.
 void simplifyInductions(mlir::func::FuncOp function);
 
 /// Makes a `vector.create_mask` of every mask whose first lanes hold and no
-/// others, be it made of bits or by a comparison with the lanes' numbers. One
-/// that became bits in between is what it was before.
+/// others, be it made of bits or by a comparison with the lanes' numbers. A
+/// mask that became bits in between is what it was before, and one of all lanes
+/// is none.
 void recognizeMasks(mlir::func::FuncOp function);
 
 /// Erases what nothing needs.

@@ -34,6 +34,7 @@ struct VectorToBlock : sandwich::impl::VectorToBlockBase<VectorToBlock> {
       widening::simplifyInductions(function);
       widening::forwardStores(function);
       widening::retypeBytes(function);
+      widening::extendBeforeShuffles(function);
       widening::flattenBranches(function);
       widening::recognizeMasks(function);
       widening::recognizeReductions(function);

@@ -43,7 +43,7 @@ func.func @outer(%x: memref<?x?xf32> {block.sizes = #block.sizes<rows, columns>}
 // CHECK: vector.store %[[M]]
 // CHECK: vector.shuffle %[[A]], %[[B]] [0, 1, 4, 5]
 // CHECK: vector.shuffle %[[A]], %[[B]] [2, 3, 6, 7]
-// CHECK: vector.from_elements %{{.*}}, %{{.*}} : vector<2xf32>
+// CHECK: vector.store %{{.*}} : memref<2xf32>, vector<2xf32>
 func.func @reduce(%x: memref<2x4xf32> {block.sizes = #block.sizes<2, 4>},
                   %y: memref<4xf32> {block.sizes = #block.sizes<4>},
                   %z: memref<2xf32> {block.sizes = #block.sizes<2>})
