@@ -2,7 +2,8 @@
 # Part of the Sandwich project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How much of what others have written by hand is imported, and raised.
+"""How much of what others have written by hand is imported, raised to vectors, and
+raised to text with parameters.
 
     foreign_kernels.py FOLDER [--include FOLDER]...
 
@@ -16,6 +17,7 @@ see that it is C++.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -87,7 +89,8 @@ def first_problem(text):
 
 
 def attempt(root, work, kernel, includes):
-    """What became of one: imported, raised, and what stopped it."""
+    """What became of one: imported, raised, its parameters as text, or None, and
+    what stopped it."""
     _, path, function, features, options = kernel
     imported, raised = os.path.join(work, "kernel"), os.path.join(work, "raised")
     command = ["sandwich-import", path, "-o", imported + ".mlir",
@@ -97,7 +100,7 @@ def attempt(root, work, kernel, includes):
         command.append("--function=" + function)
     result = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if result.returncode:
-        return False, False, first_problem(result.stderr)
+        return False, False, None, first_problem(result.stderr)
     subprocess.run(["sandwich-import", imported + ".mlir", "--emit=cpp", "-o",
                     imported + ".cpp"], check=True)
     subprocess.run(["clang++-22", "-w", "-fsyntax-only", "-std=gnu++17",
@@ -107,8 +110,18 @@ def attempt(root, work, kernel, includes):
                              "--kernel-to-vector", "-o", raised + ".mlir"],
                             capture_output=True, text=True)
     if result.returncode or "warning: " in result.stderr:
-        return True, False, first_problem(result.stderr)
-    return True, True, ""
+        return True, False, None, first_problem(result.stderr)
+    text = imported + ".kernel"
+    result = subprocess.run(["sandwich-import", imported + ".mlir", "--emit=text",
+                             "-o", text], capture_output=True, text=True)
+    if result.returncode:
+        return True, True, None, first_problem(result.stderr)
+    # It is text, and can be read again.
+    subprocess.run(["sandwich-import", text, "-o", imported + ".high.mlir"],
+                   check=True)
+    with open(text, encoding="utf-8") as file:
+        parameters = re.findall(r"(\w+): tune\(", file.read())
+    return True, True, sorted(set(parameters)), ""
 
 
 def main():
@@ -120,20 +133,24 @@ def main():
     parser.add_argument("--include", action="append", default=[])
     arguments = parser.parse_args()
     includes = [os.path.abspath(each) for each in arguments.include]
-    counts = [0, 0, 0]
+    counts = [0, 0, 0, 0]
     with tempfile.TemporaryDirectory() as work:
         for kernel in KERNELS:
             what, path, function = kernel[:3]
             if not os.path.exists(os.path.join(arguments.folder, path)):
                 continue
-            imported, raised, problem = attempt(arguments.folder, work, kernel,
-                                                includes)
-            counts = [counts[0] + 1, counts[1] + imported, counts[2] + raised]
+            imported, raised, parameters, problem = attempt(
+                arguments.folder, work, kernel, includes)
+            counts = [counts[0] + 1, counts[1] + imported, counts[2] + raised,
+                      counts[3] + (parameters is not None)]
             print("|", " | ".join([
                 what, path.split("/")[0], (function or os.path.basename(path))
                 .split("(")[0], "yes" if imported else "no",
-                "yes" if raised else "no", problem]), "|")
-    print(f"{counts[1]} of {counts[0]} imported, {counts[2]} raised")
+                "yes" if raised else "no",
+                "no" if parameters is None else " ".join(parameters) or "none",
+                problem]), "|")
+    print(f"{counts[1]} of {counts[0]} imported, {counts[2]} raised to vectors, "
+          f"{counts[3]} to text")
     return 0 if counts[0] else 1
 
 

@@ -60,6 +60,17 @@ def floats(*shape):
     return random.standard_normal(shape).astype(numpy.float32)
 
 
+def aligned(argument):
+    """An array at the begin of a cache line, as tensors are; else as it is."""
+    if not isinstance(argument, numpy.ndarray):
+        return argument
+    memory = numpy.empty(argument.nbytes + 64, numpy.uint8)
+    first = -memory.ctypes.data % 64
+    copy = memory[first:first + argument.nbytes].view(argument.dtype)
+    copy[...] = argument.reshape(-1)
+    return copy.reshape(argument.shape)
+
+
 def cases(tokens):
     """The arguments of each function, of the size of a step's work."""
     x, y, _ = kernels.quantized_rows(4096)
@@ -185,6 +196,7 @@ def main():
         benchmark = Benchmark(folder)
         known = {each[1]: each for each in kernels.KERNELS}
         for function, given in cases(arguments.tokens):
+            given = list(map(aligned, given))
             source, _, features, _ = known[function]
             runs = [(benchmark.of_source(source, function), benchmark.plain(given)),
                     (benchmark.of_lanes(function), benchmark.plain(given))]
@@ -211,7 +223,7 @@ def main():
                     copy, "attention",
                     ["--parameter=DIM=64", "--parameter=CAUSAL=0", "--size=queries=1",
                      f"--size=keys={tokens}"])
-                columns = numpy.ascontiguousarray(keys.T)
+                columns = aligned(keys.T.copy())
                 runs.append((entry, benchmark.described(
                     [q.reshape(1, 64), columns, values, 0.125, out.reshape(1, 64)])))
                 builtin = choice
