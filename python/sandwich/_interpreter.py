@@ -383,7 +383,7 @@ def _make_words() -> dict[str, Any]:
     }
     for name in ("exp", "exp2", "log", "log2", "sqrt", "tanh", "sin", "cos", "abs"):
         words[name] = _elementwise(getattr(np, name))
-    for name in ("floor", "ceil"):
+    for name in ("floor", "ceil", "trunc"):
         words[name] = _elementwise(getattr(np, name))
     for name in ("sum", "prod", "max", "min"):
         words[name] = _reduction(getattr(np, name))

@@ -82,7 +82,8 @@ class Kernel:
         self._lock = threading.RLock()
         self._numbers = itertools.count()
         self._codes: dict[Any, _Code] = {}
-        self._tuned: dict[str, int] = {}
+        # For each choice of types.
+        self._tuned: dict[tuple[str, ...], dict[str, int]] = {}
         self._descriptions: dict[tuple[str, ...], Any] = {}
         self._choices = {} if name is None else {"--kernel": name}
         self.text = text
@@ -206,7 +207,9 @@ class Kernel:
                     )
         return sizes
 
-    def _known(self, description: Any, given: Mapping[str, int]) -> dict[str, int]:
+    def _known(
+        self, types: tuple[str, ...], description: Any, given: Mapping[str, int]
+    ) -> dict[str, int]:
         """What parameters are, as they are given, tuned or untuned."""
         names = {each["name"] for each in description["parameters"]}
         for each in description["arguments"]:
@@ -216,7 +219,7 @@ class Kernel:
                 raise InvalidArgumentError(
                     f"{self.name} has no parameter and no size {name}"
                 )
-        return {**self._tuned, **given}
+        return {**self._tuned.get(types, {}), **given}
 
     def _compile(
         self, types: tuple[str, ...], known: Mapping[str, int], checked: bool
@@ -258,7 +261,7 @@ class Kernel:
         self, arguments: tuple[Any, ...], parameters: Mapping[str, int], checked: bool
     ) -> int:
         types, description = self._check(arguments)
-        known = self._known(description, parameters)
+        known = self._known(types, description, parameters)
         untuned = self._untuned(description)
         self._sizes(description["arguments"], arguments, {**untuned, **known})
         code = self._compile(types, known, checked)
@@ -305,7 +308,7 @@ class Kernel:
         """The same, by Python and numpy in place of compiled code: slow, with every
         access to memory checked, and wherever Python's debugger stops."""
         types, description = self._check(arguments)
-        known = self._known(description, parameters)
+        known = self._known(types, description, parameters)
         untuned = self._untuned(description)
         sizes = self._sizes(description["arguments"], arguments, {**untuned, **known})
         for each in description["parameters"]:
@@ -334,7 +337,7 @@ class Kernel:
         types, description = self._check(arguments)
         known = {
             name: value
-            for name, value in self._known(description, parameters).items()
+            for name, value in self._known(types, description, parameters).items()
             if name in parameters
         }
         untuned = self._untuned(description)
@@ -360,7 +363,7 @@ class Kernel:
         choices = message.split(":", 1)[1].split(",", 1)[0].split()
         best = {name: int(value) for name, value in (each.split("=") for each in choices)}
         with self._lock:
-            self._tuned.update(best)
+            self._tuned.setdefault(types, {}).update(best)
         return best
 
 

@@ -128,6 +128,9 @@ private:
   bool isIndependentOfOtherPlaces() const;
   bool findRepetitions();
   bool isOrderOfCopiesFree() const;
+  bool matchStores();
+  bool matchSums();
+  bool areSumsJoined(unsigned leader);
   bool areCopies(Value first, Value other, int64_t copy,
                  unsigned depth = 0) const;
   /// Which vector of a turn is at a place: the first one has the lowest.
@@ -540,28 +543,19 @@ bool LoopAnalysis::areCopies(Value first, Value other, int64_t copy,
       });
 }
 
-/// Whether all copies compute the same, and which variables sum it up.
-bool LoopAnalysis::findRepetitions() {
-  for (unsigned i = 0; i < kinds.size(); ++i)
-    made.leaders.push_back(i);
-  if (made.copies == 1)
-    return true;
-  if (!isOrderOfCopiesFree())
-    return false;
+/// Whether all copies write the same, each at its places.
+bool LoopAnalysis::matchStores() {
   std::vector<SmallVector<Operation *>> stores(made.copies);
-  for (Operation *each : accesses)
-    if (isa<vector::StoreOp>(each)) {
-      std::optional<int64_t> copy = copyOf(each);
-      if (!copy)
-        return false;
-      stores[*copy].push_back(each);
-    }
-  std::vector<SmallVector<Contribution>> added(made.copies);
-  for (const Contribution &each : contributions)
-    added[each.copy].push_back(each);
+  for (Operation *each : accesses) {
+    if (!isa<vector::StoreOp>(each))
+      continue;
+    std::optional<int64_t> copy = copyOf(each);
+    if (!copy)
+      return false;
+    stores[*copy].push_back(each);
+  }
   for (int64_t copy = 1; copy < made.copies; ++copy) {
-    if (stores[copy].size() != stores[0].size() ||
-        added[copy].size() != added[0].size())
+    if (stores[copy].size() != stores[0].size())
       return false;
     for (Operation *store : stores[copy]) {
       const bool hasFirst = llvm::any_of(stores[0], [&](Operation *first) {
@@ -576,6 +570,19 @@ bool LoopAnalysis::findRepetitions() {
         return false;
       made.repetitions.insert(store);
     }
+  }
+  return true;
+}
+
+/// Whether all copies add the same to sums, in one order, and which variables
+/// have those of the first one.
+bool LoopAnalysis::matchSums() {
+  std::vector<SmallVector<Contribution>> added(made.copies);
+  for (const Contribution &each : contributions)
+    added[each.copy].push_back(each);
+  for (int64_t copy = 1; copy < made.copies; ++copy) {
+    if (added[copy].size() != added[0].size())
+      return false;
     for (auto [first, other] : llvm::zip_equal(added[0], added[copy])) {
       if (first.op->getName() != other.op->getName() ||
           kinds[first.variable] != kinds[other.variable])
@@ -596,45 +603,52 @@ bool LoopAnalysis::findRepetitions() {
       made.repetitions.insert(other.op);
     }
   }
-  for (unsigned leader : made.leaders)
-    if (made.leaders[leader] != leader)
-      return false;
-  // Results of copies must become one at once: their sum is all that is left.
-  for (unsigned leader = 0; leader < kinds.size(); ++leader) {
-    llvm::DenseSet<Value> parts;
-    for (auto [number, each] : llvm::enumerate(made.leaders))
-      if (each == leader)
-        parts.insert(made.loop.getResult(number));
-    if (made.leaders[leader] != leader || parts.size() < 2)
-      continue;
-    for (bool changed = true; changed && parts.size() > 1;) {
-      changed = false;
-      for (Value part : parts) {
-        Operation *user = part.hasOneUse() ? *part.user_begin() : nullptr;
-        if (auto reduction = dyn_cast_if_present<vector::ReductionOp>(user);
-            reduction && kindOf(reduction) == kinds[leader]) {
-          parts.erase(part);
-          parts.insert(reduction.getResult());
-          changed = true;
-          break;
-        }
-        std::optional<Combination> sum =
-            user ? findCombination(user) : std::nullopt;
-        if (!sum || sum->kind != *kinds[leader] || sum->lhs == sum->rhs ||
-            !parts.contains(sum->lhs) || !parts.contains(sum->rhs) ||
-            !sum->lhs.hasOneUse() || !sum->rhs.hasOneUse())
-          continue;
-        parts.erase(sum->lhs);
-        parts.erase(sum->rhs);
-        parts.insert(user->getResult(0));
-        changed = true;
-        break;
-      }
+  return llvm::all_of(made.leaders, [&](unsigned leader) {
+    return made.leaders[leader] == leader;
+  });
+}
+
+/// Whether the sums of copies become one behind the loop, and are used as
+/// nothing else.
+bool LoopAnalysis::areSumsJoined(unsigned leader) {
+  llvm::DenseSet<Value> parts;
+  for (auto [number, each] : llvm::enumerate(made.leaders))
+    if (each == leader)
+      parts.insert(made.loop.getResult(number));
+  // Two of them become one, or one is a number.
+  const auto join = [&](Value part) {
+    Operation *user = part.hasOneUse() ? *part.user_begin() : nullptr;
+    if (auto reduction = dyn_cast_if_present<vector::ReductionOp>(user);
+        reduction && kindOf(reduction) == kinds[leader]) {
+      parts.erase(part);
+      parts.insert(reduction.getResult());
+      return true;
     }
-    if (parts.size() > 1)
+    std::optional<Combination> sum =
+        user ? findCombination(user) : std::nullopt;
+    if (!sum || sum->kind != *kinds[leader] || sum->lhs == sum->rhs ||
+        !parts.contains(sum->lhs) || !parts.contains(sum->rhs) ||
+        !sum->lhs.hasOneUse() || !sum->rhs.hasOneUse())
       return false;
-  }
+    parts.erase(sum->lhs);
+    parts.erase(sum->rhs);
+    parts.insert(user->getResult(0));
+    return true;
+  };
+  while (parts.size() > 1)
+    if (!llvm::any_of(SmallVector<Value>(parts.begin(), parts.end()), join))
+      return false;
   return true;
+}
+
+/// Whether all copies compute the same, and which variables sum it up.
+bool LoopAnalysis::findRepetitions() {
+  for (unsigned i = 0; i < kinds.size(); ++i)
+    made.leaders.push_back(i);
+  return made.copies == 1 ||
+         (isOrderOfCopiesFree() && matchStores() && matchSums() &&
+          llvm::all_of(made.leaders,
+                       [&](unsigned leader) { return areSumsJoined(leader); }));
 }
 
 std::optional<BlockLoop> LoopAnalysis::run() {

@@ -91,6 +91,7 @@ ArrayRef<ElementwiseWord> kernel::elementwiseWords() {
       {"abs", "math.absi", Integer, 1},
       {"floor", "math.floor", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
       {"ceil", "math.ceil", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
+      {"trunc", "math.trunc", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
       {"round", "math.roundeven", Float, 1, -1, 0, FloatTypes::SingleOrDouble},
   };
   return words;

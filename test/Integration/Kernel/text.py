@@ -173,12 +173,12 @@ def check_words():
     """Every function, of every type that it is for, with lanes that are not there."""
     functions = {"exp": 1, "exp2": 1, "log": 1, "log2": 1, "sqrt": 1, "rsqrt": 1,
                  "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1,
-                 "ceil": 1, "round": 1, "maximum": 2, "minimum": 2, "fma": 3}
+                 "ceil": 1, "trunc": 1, "round": 1, "maximum": 2, "minimum": 2, "fma": 3}
     for kind, dtype in ("f32", np.float32), ("f64", np.float64), ("f16", np.float16):
         x = (np.abs(random(13)) + 0.3).astype(dtype)
         wanted = {"f32": list(functions),
-                  "f64": ["sqrt", "abs", "floor", "ceil", "round", "maximum", "minimum",
-                          "fma"],
+                  "f64": ["sqrt", "abs", "floor", "ceil", "trunc", "round", "maximum",
+                          "minimum", "fma"],
                   "f16": ["abs", "maximum", "minimum"]}[kind]
         for name in functions:
             operands = ", ".join(["x[i]", "x[i] + x[i]", "x[i]"][:functions[name]])
