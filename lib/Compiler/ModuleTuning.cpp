@@ -8,6 +8,8 @@
 
 #include "ModuleTuning.h"
 
+#include "KernelTuning.h"
+
 #include "sandwich/Compiler/Lowering.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
@@ -207,6 +209,16 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
     tuning.seconds = std::max(tuning.seconds - team.seconds, 1e-3);
     attention.append(std::move(team));
   }
+  // Other parameters are another order of sums.
+  TunedModelKernels kernels;
+  if (!lm::isDeterministic(module) &&
+      tuning.strategy != Strategy::CostModel) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        kernels, tuneModelKernels(
+                     module, options, target, tuning, [&](double done) {
+                       return progress(stageTuning, std::min(done, 1.0));
+                     }));
+  }
   if (report) {
     SANDWICH_RETURN_IF_ERROR(report->write(writeTuningReport(result, model)));
     SANDWICH_RETURN_IF_ERROR(report->commit());
@@ -216,10 +228,12 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
         static_cast<int64_t>(result.groups.size()) - result.known;
     summary->attentions =
         static_cast<int64_t>(attention.tables.size()) - attention.known;
-    summary->known = result.known + attention.known;
-    summary->measurements = result.measurements + attention.measurements;
-    summary->seconds = result.seconds + attention.seconds;
-    summary->complete &= attention.complete;
+    summary->kernels = kernels.kernels - kernels.known;
+    summary->known = result.known + attention.known + kernels.known;
+    summary->measurements =
+        result.measurements + attention.measurements + kernels.measurements;
+    summary->seconds = result.seconds + attention.seconds + kernels.seconds;
+    summary->complete &= attention.complete && kernels.complete;
     for (const TunedGroup &group : result.groups)
       summary->complete &= group.complete;
   }

@@ -12,6 +12,7 @@
 #include "sandwich/Support/File.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cinttypes>
@@ -32,7 +33,7 @@ namespace pb = google::protobuf;
 namespace {
 
 constexpr const char *formatName = "sandwich schedules";
-constexpr uint32_t formatVersion = 4;
+constexpr uint32_t formatVersion = 5;
 /// Without attention.
 constexpr uint32_t oldestFormatVersion = 2;
 constexpr size_t maxFileBytes = 256 << 20;
@@ -316,6 +317,36 @@ Result<AttentionTable> readAttention(const schedules::Attention &message,
   return table;
 }
 
+Result<KernelTuningKey> readKey(const schedules::KernelKey &message) {
+  KernelTuningKey key;
+  key.compilerVersion = message.compiler_version();
+  key.targetFeatures = message.target_features();
+  key.kernel = message.kernel();
+  if (key.kernel.empty())
+    return makeError("kernel is missing");
+  SANDWICH_ASSIGN_OR_RETURN(key.machine, readMachine(message.machine()));
+  for (const auto &[name, size] : message.sizes()) {
+    if (size < 0 || size > maxSize)
+      return makeError("sizes: ", name, " is ", size, ", not between 0 and ",
+                       maxSize);
+    key.sizes[name] = size;
+  }
+  return key;
+}
+
+Result<KernelParameters> readKernel(const schedules::Kernel &message) {
+  KernelParameters parameters;
+  for (const auto &[name, value] : message.parameters()) {
+    if (value < 0 || value > maxSize)
+      return makeError("parameters: ", name, " is ", value,
+                       ", not between 0 and ", maxSize);
+    parameters[name] = value;
+  }
+  if (parameters.empty())
+    return makeError("has no parameters");
+  return parameters;
+}
+
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
@@ -325,6 +356,17 @@ void write(const MeasuringMachine &machine, schedules::Machine &message) {
   message.set_l1_data_bytes(machine.l1DataBytes);
   message.set_l2_bytes(machine.l2Bytes);
   message.set_l3_bytes(machine.l3Bytes);
+}
+
+void write(const KernelTuningKey &key, const KernelParameters &parameters,
+           schedules::Kernel &message) {
+  schedules::KernelKey &own = *message.mutable_key();
+  own.set_compiler_version(key.compilerVersion);
+  write(key.machine, *own.mutable_machine());
+  own.set_target_features(key.targetFeatures);
+  own.set_kernel(key.kernel);
+  own.mutable_sizes()->insert(key.sizes.begin(), key.sizes.end());
+  message.mutable_parameters()->insert(parameters.begin(), parameters.end());
 }
 
 void write(const AttentionTile &tile, schedules::AttentionTile &message) {
@@ -533,6 +575,19 @@ AttentionKey AttentionKey::of(const AttentionShape &shape, const Target &target,
           .shape = shape};
 }
 
+KernelTuningKey KernelTuningKey::of(std::string_view text,
+                                    std::map<std::string, int64_t> sizes,
+                                    const Target &target) {
+  std::array<char, 17> hash;
+  std::snprintf(hash.data(), hash.size(), "%016" PRIx64,
+                uint64_t(XXH3_64bits(text.data(), text.size())));
+  return {.compilerVersion = std::string(scheduleVersion()),
+          .machine = MeasuringMachine::host(),
+          .targetFeatures = target.featureString(),
+          .kernel = hash.data(),
+          .sizes = std::move(sizes)};
+}
+
 MatmulShape ScheduleKey::shape() const {
   return {.n = n,
           .k = k,
@@ -680,6 +735,23 @@ Result<ScheduleDatabase> ScheduleDatabase::load(const std::string &path) {
       return table.error().inContext(place);
     database.insert(*key, *std::move(table));
   }
+  for (int i = 0; i < message.kernels_size(); ++i) {
+    const schedules::Kernel &kernel = message.kernels(i);
+    const std::string place = placeOf("kernels", i);
+    if (kernel.key().compiler_version().empty())
+      return makeError(place, ".key: compiler_version is missing");
+    if (kernel.key().compiler_version() != scheduleVersion()) {
+      database.foreignKernels.insert(kernel.SerializeAsString());
+      continue;
+    }
+    Result<KernelTuningKey> key = readKey(kernel.key());
+    if (!key)
+      return key.error().inContext(place + ".key");
+    Result<KernelParameters> parameters = readKernel(kernel);
+    if (!parameters)
+      return parameters.error().inContext(place);
+    database.insert(*key, *std::move(parameters));
+  }
   return database;
 }
 
@@ -695,6 +767,10 @@ Status ScheduleDatabase::save(const std::string &path) const {
     write(key, table, *message.add_attention());
   for (const std::string &other : foreignAttention)
     message.add_attention()->ParseFromString(other);
+  for (const auto &[key, parameters] : kernels)
+    write(key, parameters, *message.add_kernels());
+  for (const std::string &other : foreignKernels)
+    message.add_kernels()->ParseFromString(other);
   message.set_checksum(checksumOf(message));
   removeAbandoned(path);
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
@@ -731,6 +807,7 @@ Status ScheduleDatabase::synchronize(const std::string &path) {
     // What other versions had here may have grown there.
     foreign.clear();
     foreignAttention.clear();
+    foreignKernels.clear();
     merge(theirs);
   }
   return save(path);
@@ -816,6 +893,9 @@ void ScheduleDatabase::merge(const ScheduleDatabase &other) {
   attention.insert(other.attention.begin(), other.attention.end());
   foreignAttention.insert(other.foreignAttention.begin(),
                           other.foreignAttention.end());
+  kernels.insert(other.kernels.begin(), other.kernels.end());
+  foreignKernels.insert(other.foreignKernels.begin(),
+                        other.foreignKernels.end());
 }
 
 const AttentionTable *ScheduleDatabase::find(const AttentionKey &key) const {
@@ -825,4 +905,15 @@ const AttentionTable *ScheduleDatabase::find(const AttentionKey &key) const {
 
 void ScheduleDatabase::insert(const AttentionKey &key, AttentionTable table) {
   attention.insert_or_assign(key, std::move(table));
+}
+
+const KernelParameters *
+ScheduleDatabase::find(const KernelTuningKey &key) const {
+  auto entry = kernels.find(key);
+  return entry == kernels.end() ? nullptr : &entry->second;
+}
+
+void ScheduleDatabase::insert(const KernelTuningKey &key,
+                              KernelParameters parameters) {
+  kernels.insert_or_assign(key, std::move(parameters));
 }

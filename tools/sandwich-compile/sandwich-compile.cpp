@@ -200,6 +200,9 @@ static void describeTuning(const TuningSummary &summary,
                static_cast<long long>(summary.attentions), summary.seconds,
                static_cast<long long>(summary.measurements),
                static_cast<long long>(summary.known), schedules.c_str());
+  if (summary.kernels > 0)
+    std::fprintf(stderr, "tuned the parameters of %lld kernels\n",
+                 static_cast<long long>(summary.kernels));
   if (!summary.complete)
     std::fprintf(stderr, "the budget for tuning was spent before all was "
                          "measured; the same command goes on\n");

@@ -263,7 +263,7 @@ TEST_F(ScheduleDatabaseTest, ReadsOlderFiles) {
   ASSERT_TRUE(database.save(path));
   schedules::Database message;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(read(), &message));
-  EXPECT_EQ(message.format_version(), 4u);
+  EXPECT_EQ(message.format_version(), 5u);
   for (uint32_t version : {2, 3}) {
     message.set_format_version(version);
     message.clear_checksum();
@@ -764,6 +764,80 @@ TEST_F(ScheduleDatabaseTest, KeepsAttention) {
   EXPECT_NE(read().find("\"0.0.9\""), std::string::npos);
 }
 
+TEST_F(ScheduleDatabaseTest, KeepsParametersOfKernels) {
+  const KernelTuningKey key =
+      KernelTuningKey::of("func.func @norm", {{"rows", 1}, {"n", 64}}, target);
+  ScheduleDatabase database;
+  database.insert(key, {{"LANES", 32}, {"ROWS", 4}});
+  ASSERT_TRUE(database.save(path));
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  ASSERT_NE(loaded->find(key), nullptr);
+  EXPECT_EQ(*loaded->find(key),
+            (KernelParameters{{"LANES", 32}, {"ROWS", 4}}));
+  auto isKnown = [&](auto change) {
+    KernelTuningKey other = key;
+    change(other);
+    return loaded->find(other) != nullptr;
+  };
+  EXPECT_TRUE(isKnown([](KernelTuningKey &) {}));
+  EXPECT_FALSE(isKnown([&](KernelTuningKey &other) {
+    other = KernelTuningKey::of("func.func @other", key.sizes, target);
+  }));
+  EXPECT_FALSE(
+      isKnown([](KernelTuningKey &other) { other.sizes["rows"] = 2; }));
+  EXPECT_FALSE(
+      isKnown([](KernelTuningKey &other) { other.targetFeatures = "+x"; }));
+
+  // What others wrote, and other versions, is kept.
+  ScheduleDatabase newer;
+  KernelTuningKey old = key;
+  old.compilerVersion = "0.0.9";
+  newer.insert(key, {{"LANES", 8}});
+  newer.insert(old, {{"LANES", 16}});
+  ASSERT_TRUE(newer.synchronize(path));
+  ScheduleDatabase empty;
+  ASSERT_TRUE(empty.synchronize(path));
+  EXPECT_EQ(*empty.find(key), (KernelParameters{{"LANES", 8}}));
+  EXPECT_EQ(empty.find(old), nullptr);
+  EXPECT_NE(read().find("\"0.0.9\""), std::string::npos);
+}
+
+TEST_F(ScheduleDatabaseTest, RefusesKernelsThatAreDamaged) {
+  auto errorWith = [&](auto change) {
+    KernelTuningKey key = KernelTuningKey::of("text", {{"rows", 1}}, target);
+    KernelParameters parameters = {{"LANES", 8}};
+    change(key, parameters);
+    ScheduleDatabase database;
+    database.insert(key, parameters);
+    EXPECT_TRUE(database.save(path));
+    return loadError();
+  };
+  EXPECT_EQ(errorWith([](KernelTuningKey &, KernelParameters &) {}), "");
+  EXPECT_EQ(errorWith([](KernelTuningKey &key, KernelParameters &) {
+              key.sizes["rows"] = -1;
+            }),
+            "line 5: kernels[0].key: sizes: rows is -1, not between 0 and "
+            "1099511627776");
+  EXPECT_EQ(errorWith([](KernelTuningKey &key, KernelParameters &) {
+              key.kernel.clear();
+            }),
+            "line 5: kernels[0].key: kernel is missing");
+  EXPECT_EQ(errorWith([](KernelTuningKey &, KernelParameters &parameters) {
+              parameters.clear();
+            }),
+            "line 5: kernels[0]: has no parameters");
+  EXPECT_EQ(errorWith([](KernelTuningKey &, KernelParameters &parameters) {
+              parameters["LANES"] = -8;
+            }),
+            "line 5: kernels[0]: parameters: LANES is -8, not between 0 and "
+            "1099511627776");
+  EXPECT_EQ(errorWith([](KernelTuningKey &key, KernelParameters &) {
+              key.compilerVersion.clear();
+            }),
+            "line 5: kernels[0].key: compiler_version is missing");
+}
+
 TEST_F(ScheduleDatabaseTest, RefusesAttentionThatCannotRun) {
   const AttentionKey good = AttentionKey::of(
       {.group = 2, .headDim = 64, .cache = AttentionElement::BF16}, target, 2);
@@ -835,7 +909,7 @@ TEST_F(ScheduleDatabaseTest, RefusesForeignFiles) {
             "\"sandwich.schedules.Database\" has no field named \"hello\".");
   write("format: \"sandwich schedules\"\nformat_version: 1\n");
   EXPECT_EQ(loadError(),
-            "format_version is 1; this version of Sandwich reads 2 to 4");
+            "format_version is 1; this version of Sandwich reads 2 to 5");
   write(std::string("\x7f"
                     "ELF\0\0",
                     6));

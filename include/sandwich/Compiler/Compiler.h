@@ -41,6 +41,9 @@ struct TuningSummary {
   /// Different matmuls and attentions that were tuned, without those that the
   /// database knew.
   int64_t matmuls = 0, attentions = 0;
+  /// Kernels in the place of operations whose parameters were tuned, each for
+  /// the rows of a phase.
+  int64_t kernels = 0;
   /// Those that it knew.
   int64_t known = 0;
   int64_t measurements = 0;

@@ -123,6 +123,30 @@ struct AttentionKey {
   auto operator<=>(const AttentionKey &) const = default;
 };
 
+/// What parameters of a kernel are, by their names.
+using KernelParameters = std::map<std::string, int64_t>;
+
+/// Everything that tuned parameters of a kernel depend on.
+struct KernelTuningKey {
+  /// See `scheduleVersion`.
+  std::string compilerVersion;
+  MeasuringMachine machine;
+  /// What the code may use, as LLVM lists it.
+  std::string targetFeatures;
+  /// A hash of the kernel's IR.
+  std::string kernel;
+  /// What it was measured with: sizes of arguments, and constants.
+  std::map<std::string, int64_t> sizes;
+
+  /// The key of the kernel with the IR `text` tuned on this machine for `target`
+  /// by this version of Sandwich.
+  static KernelTuningKey of(std::string_view text,
+                            std::map<std::string, int64_t> sizes,
+                            const Target &target);
+
+  auto operator<=>(const KernelTuningKey &) const = default;
+};
+
 /// The table that serves every number of rows of `key`: what was tuned, and
 /// above it the untuned rule, or the cost model where the rule cannot read the
 /// packing. The last schedule of a complete table serves up to twice its rows,
@@ -183,6 +207,12 @@ public:
   /// Adds or replaces the table of `key`.
   void insert(const AttentionKey &key, AttentionTable table);
 
+  /// What was tuned for `key`, or null.
+  const KernelParameters *find(const KernelTuningKey &key) const;
+
+  /// Adds or replaces what was tuned for `key`.
+  void insert(const KernelTuningKey &key, KernelParameters parameters);
+
   /// Adds all of `other`, table by table.
   void merge(const ScheduleDatabase &other);
 
@@ -192,8 +222,9 @@ public:
 private:
   std::map<ScheduleKey, TunedSchedules> groups;
   std::map<AttentionKey, AttentionTable> attention;
+  std::map<KernelTuningKey, KernelParameters> kernels;
   /// Serialized groups of other versions of Sandwich.
-  std::set<std::string> foreign, foreignAttention;
+  std::set<std::string> foreign, foreignAttention, foreignKernels;
 };
 
 } // namespace sandwich
