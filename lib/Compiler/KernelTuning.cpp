@@ -83,8 +83,8 @@ findOpenKernels(ModuleOp module, const CompileOptions &options,
         each.options.known[binding.first()] = binding.second;
     // What is no channels is rows.
     for (BlockArgument argument : (*use)->kernel.getArguments())
-      if (block::SizesAttr sizes = block::sizesOfArgument(
-              (*use)->kernel, argument.getArgNumber()))
+      if (block::SizesAttr sizes =
+              block::sizesOfArgument((*use)->kernel, argument.getArgNumber()))
         for (block::SizeAttr size : sizes.getSizes())
           for (StringAttr name : size.getNames())
             if (!(*use)->bindings.contains(name.getValue()))

@@ -14,6 +14,7 @@
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Dialect/LM/Transforms/Passes.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/ServingTrace.h"
 #include "sandwich/Tuning/AttentionTuner.h"
@@ -211,13 +212,18 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
   }
   // Other parameters are another order of sums.
   TunedModelKernels kernels;
-  if (!lm::isDeterministic(module) &&
-      tuning.strategy != Strategy::CostModel) {
+  if (!lm::isDeterministic(module) && tuning.strategy != Strategy::CostModel) {
+    lm::UseKernelsOptions use;
+    for (const std::string &each : options.kernels)
+      use.kernels.push_back(each);
+    SANDWICH_RETURN_IF_ERROR(runPasses(module, [&](OpPassManager &manager) {
+      manager.addPass(lm::createUseKernels(use));
+    }));
     SANDWICH_ASSIGN_OR_RETURN(
-        kernels, tuneModelKernels(
-                     module, options, target, tuning, [&](double done) {
-                       return progress(stageTuning, std::min(done, 1.0));
-                     }));
+        kernels,
+        tuneModelKernels(module, options, target, tuning, [&](double done) {
+          return progress(stageTuning, std::min(done, 1.0));
+        }));
   }
   if (report) {
     SANDWICH_RETURN_IF_ERROR(report->write(writeTuningReport(result, model)));

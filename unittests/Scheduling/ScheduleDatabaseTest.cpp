@@ -773,8 +773,7 @@ TEST_F(ScheduleDatabaseTest, KeepsParametersOfKernels) {
   Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
   ASSERT_TRUE(loaded) << loaded.error().message;
   ASSERT_NE(loaded->find(key), nullptr);
-  EXPECT_EQ(*loaded->find(key),
-            (KernelParameters{{"LANES", 32}, {"ROWS", 4}}));
+  EXPECT_EQ(*loaded->find(key), (KernelParameters{{"LANES", 32}, {"ROWS", 4}}));
   auto isKnown = [&](auto change) {
     KernelTuningKey other = key;
     change(other);

@@ -138,8 +138,8 @@ struct KernelTuningKey {
   /// What it was measured with: sizes of arguments, and constants.
   std::map<std::string, int64_t> sizes;
 
-  /// The key of the kernel with the IR `text` tuned on this machine for `target`
-  /// by this version of Sandwich.
+  /// The key of the kernel with the IR `text` tuned on this machine for
+  /// `target` by this version of Sandwich.
   static KernelTuningKey of(std::string_view text,
                             std::map<std::string, int64_t> sizes,
                             const Target &target);

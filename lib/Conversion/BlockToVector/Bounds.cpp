@@ -89,9 +89,10 @@ Value KernelLowering::checkBounds(Operation *op, Value memory,
       continue;
     // Where nothing is there, it does not matter where that would be.
     Value count = range.count ? range.count : b.index(range.size);
-    Value end = arith::AddIOp::create(b, range.start, count);
+    // A difference of sizes does not wrap around.
+    Value last = arith::SubIOp::create(b, extent, count);
     Value isWithin = arith::AndIOp::create(b, atMost(zero, range.start),
-                                           atMost(end, extent));
+                                           atMost(range.start, last));
     if (range.count)
       isWithin = arith::OrIOp::create(b, isWithin, atMost(count, zero));
     require(isWithin);

@@ -99,8 +99,7 @@ LogicalResult KernelLowering::lowerRange(RangeOp op) {
     return failure();
   LoweredRange range{numberOf(op.getStart()), {}, *size};
   if (checks)
-    range.ends = {b.createOrFold<arith::AddIOp>(
-        range.start, b.index(*size), arith::IntegerOverflowFlags::nsw)};
+    range.ends = {b.createOrFold<arith::AddIOp>(range.start, b.index(*size))};
   if (op.getEnd()) {
     range.ends.push_back(numberOf(op.getEnd()));
     Value left =
@@ -491,8 +490,11 @@ LogicalResult KernelLowering::lower(Operation *op) {
   if (auto shift = dyn_cast<ShiftOp>(op)) {
     LoweredRange range = rangeOf(shift.getRange());
     const auto move = [&](Value &place) {
-      place = b.createOrFold<arith::AddIOp>(place, numberOf(shift.getBy()),
-                                            arith::IntegerOverflowFlags::nsw);
+      // What is checked may wrap around.
+      place = b.createOrFold<arith::AddIOp>(
+          place, numberOf(shift.getBy()),
+          checks ? arith::IntegerOverflowFlags::none
+                 : arith::IntegerOverflowFlags::nsw);
     };
     move(range.start);
     if (checks) {

@@ -461,6 +461,9 @@ FailureOr<func::FuncOp> Raiser::run() {
   for (auto [argument, value] : llvm::zip_equal(
            function.getBody().getArguments(), entry->getArguments())) {
     value.setLoc(argument.getLoc());
+    if (isa<IntegerType>(argument.getType()) && isUnsigned(argument.getType()))
+      made.setArgAttr(value.getArgNumber(), unsignedName,
+                      builder.getUnitAttr());
     if (isa<kernel::PointerType>(argument.getType()))
       set(argument, MemoryPlace{value, arith::ConstantIndexOp::create(
                                            builder, location, 0)});

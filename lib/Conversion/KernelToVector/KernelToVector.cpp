@@ -91,7 +91,14 @@ static bool isSize(Value value, unsigned depth = 0) {
   if (std::optional<int64_t> constant = constantOf(value))
     return *constant >= 0;
   Operation *op = value.getDefiningOp();
-  if (!op || isa<arith::ExtUIOp, arith::IndexCastUIOp>(op))
+  if (!op) {
+    // An argument without a sign; what loops carry may be anything.
+    auto argument = cast<BlockArgument>(value);
+    auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    return function &&
+           function.getArgAttr(argument.getArgNumber(), unsignedName);
+  }
+  if (isa<arith::ExtUIOp, arith::IndexCastUIOp>(op))
     return true;
   if (depth > deepest)
     return false;
@@ -177,6 +184,9 @@ static std::optional<CountedLoop> findCount(scf::WhileOp loop) {
   Value first = loop.getInits()[counted.number];
   const bool isWide =
       lhs.getType().isIndex() || lhs.getType().getIntOrFloatBitWidth() >= 64;
+  // Before a smaller number, none is the largest of all.
+  if (isUnsigned && counted.offset < 0)
+    return std::nullopt;
   counted.isUnsigned = isUnsigned && !(isWide && isSize(first));
   if (counted.isUnsigned && !counted.isPlain())
     return std::nullopt;
@@ -402,6 +412,9 @@ struct KernelToVector : sandwich::impl::KernelToVectorBase<KernelToVector> {
     IRRewriter rewriter(&getContext());
     for (scf::WhileOp loop : loops)
       ::countLoop(rewriter, loop);
+    for (auto function : module.getOps<func::FuncOp>())
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        function.removeArgAttr(i, StringAttr::get(&getContext(), unsignedName));
   }
 };
 } // namespace

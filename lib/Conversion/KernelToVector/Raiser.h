@@ -81,6 +81,9 @@ struct Slot {
 /// A number or a vector, a place in memory, or a slot.
 using Datum = std::variant<mlir::Value, MemoryPlace, Slot>;
 
+/// Of arguments of a function, while it is raised: integers without a sign.
+inline constexpr llvm::StringLiteral unsignedName = "kernel.unsigned";
+
 /// What slots hold.
 using Environment = std::map<Slot, Datum>;
 

@@ -655,7 +655,7 @@ static Value countOfMask(Value mask) {
       static_cast<unsigned>(cast<VectorType>(mask.getType()).getNumElements());
   if (auto cast = dyn_cast_if_present<vector::BitCastOp>(op)) {
     Value bits = repeatedNumber(cast.getSource());
-    if (!bits)
+    if (!bits || cast.getSourceVectorType().getNumElements() != 1)
       return {};
     return countOfBits(bits, lanes);
   }
@@ -698,7 +698,11 @@ static void forwardMasks(func::FuncOp function) {
     auto lane = bits ? bits.getDefiningOp<vector::ExtractOp>() : nullptr;
     auto before =
         lane ? lane.getSource().getDefiningOp<vector::BitCastOp>() : nullptr;
-    if (before && before.getSource().getType() == cast.getType())
+    const auto isWhole = [](Value vector) {
+      return llvm::cast<VectorType>(vector.getType()).getNumElements() == 1;
+    };
+    if (before && before.getSource().getType() == cast.getType() &&
+        isWhole(cast.getSource()) && isWhole(before.getResult()))
       cast.getResult().replaceAllUsesWith(before.getSource());
   });
 }

@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -45,12 +46,15 @@ struct Role {
   bool operator==(const Role &) const = default;
 };
 
-/// Where loops within a turn take an access.
+/// Which places an access reaches while loops within a turn go on.
 struct Track {
-  int64_t constant = 0;
+  int64_t constant = 0, lanes = 1;
+  /// The factor of each loop's index, where it begins and ends, and its step.
   SmallVector<std::array<int64_t, 4>> loops;
 
   bool operator==(const Track &) const = default;
+  /// Whether it reaches each of them once.
+  bool isOnce() const;
 };
 
 class IndependenceProof {
@@ -71,6 +75,11 @@ private:
   bool visitElementwise(Operation *op, bool isInStep);
   bool add(Operation *op, Value sum, Role added, bool isInStep);
   std::optional<Track> trackOf(Operation *access) const;
+  /// Takes `value` for the next step of what turns hand on: false if it is not
+  /// what that is now, or was so before the loop that `op` is in.
+  bool use(Value value, Operation *op);
+  /// Makes `value`, which is to have `role`, what turns hand on now.
+  void setLive(Value value, Role role);
   bool isStep(Value value) const { return llvm::is_contained(steps, value); }
 
   Role roleOf(Value value) const {
@@ -91,6 +100,11 @@ private:
   llvm::DenseMap<Value, Role> roles;
   SmallVector<Value> after;
   SmallVector<bool> isExtremum;
+  /// What each variable, and then each sum in memory, is now; of memory null
+  /// while none of it is being computed with.
+  SmallVector<Value> live;
+  /// How all exponents were raised.
+  std::optional<OperationName> power;
   /// Of each sum, of variables and then of memory: by which extremum what is
   /// added to it is scaled, none, or that nothing was added yet.
   struct Sum {
@@ -126,9 +140,57 @@ static bool endsExtremum(Value value) {
   return false;
 }
 
+bool Track::isOnce() const {
+  // From the smallest stride on, each loop goes beyond what those before reach.
+  SmallVector<std::pair<int64_t, int64_t>> strides;
+  for (auto [factor, lower, upper, step] : loops) {
+    if (factor <= 0 || step < 1)
+      return false;
+    const int64_t turns =
+        upper > lower ? llvm::divideCeil(upper - lower, step) : 0;
+    int64_t stride = 0;
+    if (llvm::MulOverflow(factor, step, stride))
+      return false;
+    strides.emplace_back(stride, turns);
+  }
+  llvm::sort(strides);
+  int64_t extent = lanes;
+  for (auto [stride, turns] : strides) {
+    int64_t reach = 0;
+    if (stride < extent ||
+        llvm::MulOverflow(stride, std::max<int64_t>(turns - 1, 0), reach) ||
+        llvm::AddOverflow(extent, reach, extent))
+      return false;
+  }
+  return true;
+}
+
+bool IndependenceProof::use(Value value, Operation *op) {
+  return live[roleOf(value).number] == value &&
+         value.getParentBlock() == op->getBlock();
+}
+
+void IndependenceProof::setLive(Value value, Role role) {
+  roles[value] = role;
+  live[role.number] = value;
+}
+
+/// How many numbers an access has.
+static int64_t lanesOf(Operation *access) {
+  Value value = writtenValue(access);
+  auto vector = dyn_cast<VectorType>(value ? value.getType()
+                                           : access->getResult(0).getType());
+  return vector ? vector.getNumElements() : 1;
+}
+
+/// Whether it may leave lanes out.
+static bool isMasked(Operation *access) {
+  return isa<vector::MaskedLoadOp, vector::MaskedStoreOp>(access);
+}
+
 std::optional<Track> IndependenceProof::trackOf(Operation *access) const {
   IndexForm form = indexFormOf(accessedIndex(access));
-  Track track{form.constant, {}};
+  Track track{form.constant, lanesOf(access), {}};
   for (Operation *parent = access->getParentOp(); parent != loop;
        parent = parent->getParentOp()) {
     auto inner = dyn_cast<scf::ForOp>(parent);
@@ -169,6 +231,8 @@ bool IndependenceProof::findSums() {
                         [&](const auto &term) { return isStep(term.first); });
   };
   for (auto &[place, operations] : accesses) {
+    if (written.contains(place) && llvm::any_of(operations, isMasked))
+      return false;
     if (!written.contains(place) ||
         llvm::any_of(tile.memory, [&](memref::AllocaOp each) {
           return each.getMemref() == place;
@@ -177,8 +241,12 @@ bool IndependenceProof::findSums() {
     if (llvm::none_of(operations, isOfStep)) {
       memory[place].number = sums.size();
       sums.emplace_back();
+      live.emplace_back();
       continue;
     }
+    int64_t width = 1;
+    for (Operation *op : operations)
+      width = std::max(width, lanesOf(op));
     // Of each step its own, which no other one reads.
     for (Operation *op : operations) {
       IndexForm form = indexFormOf(accessedIndex(op)),
@@ -189,7 +257,8 @@ bool IndependenceProof::findSums() {
           factor += each->factorOf(step);
           *each = each->without(step);
         }
-        isFine &= factor != 0;
+        // Steps do not reach into each other's.
+        isFine &= factor >= width;
         for (const auto &[value, times] : each->terms)
           isFine &=
               value == loop.getInductionVar() ||
@@ -206,16 +275,20 @@ bool IndependenceProof::visitAccess(Operation *op, bool isInStep) {
   if (auto found = memory.find(place); found != memory.end()) {
     MemorySum &sum = found->second;
     std::optional<Track> track = trackOf(op);
-    if (!track || (sum.track && *sum.track != *track))
+    if (!track || !track->isOnce() || (sum.track && *sum.track != *track))
       return false;
     sum.track = track;
     if (!value) {
-      roles[op->getResult(0)] = {Kind::Sum, sum.number, sum.isScaled};
+      // One number of it after the other.
+      if (live[sum.number])
+        return false;
+      setLive(op->getResult(0), {Kind::Sum, sum.number, sum.isScaled});
       return true;
     }
     const Role role = roleOf(value);
-    if (role.kind != Kind::Sum || role.number != sum.number)
+    if (role.kind != Kind::Sum || role.number != sum.number || !use(value, op))
       return false;
+    live[sum.number] = {};
     // All of it is scaled at once, before anything is added.
     if (role.isScaled != sum.isScaled && isInStep)
       return false;
@@ -250,22 +323,30 @@ bool IndependenceProof::visitFor(scf::ForOp inner, bool isInStep) {
   for (auto [init, argument] :
        llvm::zip_equal(inner.getInits(), inner.getRegionIterArgs())) {
     const Role role = roleOf(init);
-    if (role.kind != Kind::Free && role.kind != Kind::Extremum &&
-        role.kind != Kind::Sum)
-      return false;
     // A step's own numbers are not handed on from one to the next.
-    if (role.kind == Kind::Free && isStepLoop)
+    if (role.kind == Kind::Free) {
+      if (isStepLoop)
+        return false;
+      continue;
+    }
+    if ((role.kind != Kind::Extremum && role.kind != Kind::Sum) ||
+        !use(init, inner))
       return false;
-    roles[argument] = role;
+    setLive(argument, role);
   }
   if (!visit(*inner.getBody(), isInStep || isStepLoop))
     return false;
   for (auto [argument, yielded, result] :
        llvm::zip_equal(inner.getRegionIterArgs(), inner.getYieldedValues(),
                        inner.getResults())) {
-    if (roleOf(argument) != roleOf(yielded))
+    const Role role = roleOf(yielded);
+    if (roleOf(argument) != role)
       return false;
-    roles[result] = roleOf(yielded);
+    if (role.kind == Kind::Free)
+      continue;
+    if (!use(yielded, inner.getBody()->getTerminator()))
+      return false;
+    setLive(result, role);
   }
   return true;
 }
@@ -274,7 +355,8 @@ bool IndependenceProof::visitFor(scf::ForOp inner, bool isInStep) {
 bool IndependenceProof::add(Operation *op, Value sum, Role added,
                             bool isInStep) {
   const Role role = roleOf(sum);
-  if (!isInStep || (added.kind != Kind::Free && added.kind != Kind::Weight))
+  if (!isInStep || !use(sum, op) ||
+      (added.kind != Kind::Free && added.kind != Kind::Weight))
     return false;
   Sum &known = sums[role.number];
   const std::optional<unsigned> extremum =
@@ -283,7 +365,7 @@ bool IndependenceProof::add(Operation *op, Value sum, Role added,
       role.isScaled != extremum.has_value())
     return false;
   known = {true, extremum};
-  roles[op->getResult(0)] = role;
+  setLive(op->getResult(0), role);
   return true;
 }
 
@@ -302,12 +384,14 @@ bool IndependenceProof::visitElementwise(Operation *op, bool isInStep) {
   std::optional<Combination> step = findCombination(op);
   if (step && (step->kind == ReductionKind::Maximum ||
                step->kind == ReductionKind::Minimum)) {
-    Role lhs = roleOf(step->lhs), rhs = roleOf(step->rhs);
-    if (lhs.kind == Kind::Free)
-      std::swap(lhs, rhs);
-    if (lhs.kind != Kind::Extremum || rhs.kind != Kind::Free || !isInStep)
+    Value before = step->lhs, other = step->rhs;
+    if (roleOf(before).kind == Kind::Free)
+      std::swap(before, other);
+    const Role role = roleOf(before);
+    if (role.kind != Kind::Extremum || roleOf(other).kind != Kind::Free ||
+        !isInStep || !use(before, op))
       return false;
-    roles[result] = lhs;
+    setLive(result, role);
     return true;
   }
   if (isa<arith::SubFOp>(op)) {
@@ -323,29 +407,34 @@ bool IndependenceProof::visitElementwise(Operation *op, bool isInStep) {
     return true;
   }
   if (isa<math::ExpOp, math::Exp2Op>(op)) {
-    if (!has(0, Kind::Change) && !has(0, Kind::Difference))
+    if ((!has(0, Kind::Change) && !has(0, Kind::Difference)) ||
+        (power && *power != op->getName()))
       return false;
+    power = op->getName();
     roles[result] = {has(0, Kind::Change) ? Kind::Factor : Kind::Weight,
                      operands[0].number};
     return true;
   }
   if (isa<arith::MulFOp>(op)) {
-    if (has(1, Kind::Sum) || has(1, Kind::Weight))
+    Value before = op->getOperand(0);
+    if (has(1, Kind::Sum) || has(1, Kind::Weight)) {
       std::swap(operands[0], operands[1]);
+      before = op->getOperand(1);
+    }
     if (has(0, Kind::Weight) && has(1, Kind::Free)) {
       roles[result] = operands[0];
       return true;
     }
     Role sum = operands[0];
     if (sum.kind != Kind::Sum || !has(1, Kind::Factor) || sum.isScaled ||
-        isInStep)
+        isInStep || !use(before, op))
       return false;
     Sum &known = sums[sum.number];
     if (known.isKnown && known.extremum != operands[1].number)
       return false;
     known = {true, operands[1].number};
     sum.isScaled = true;
-    roles[result] = sum;
+    setLive(result, sum);
     return true;
   }
   if (isa<arith::AddFOp, arith::AddIOp>(op)) {
@@ -398,6 +487,7 @@ bool IndependenceProof::run() {
     after.push_back(yielded);
     isExtremum.push_back(endsExtremum(yielded));
     sums.emplace_back();
+    live.push_back(argument);
     roles[argument] = {isExtremum.back() ? Kind::Extremum : Kind::Sum,
                        static_cast<unsigned>(number)};
   }
@@ -409,7 +499,7 @@ bool IndependenceProof::run() {
   };
   for (auto [number, yielded] : llvm::enumerate(loop.getYieldedValues())) {
     const Role role = roleOf(yielded);
-    if (role.number != number ||
+    if (role.number != number || live[number] != yielded ||
         !(isExtremum[number] ? role.kind == Kind::Extremum : isWhole(role)))
       return false;
   }

@@ -43,7 +43,8 @@ class Arguments {
 public:
   /// Errors: a size that is not known, or memory that is too large.
   static Result<Arguments> create(func::FuncOp kernel,
-                                  const block::Bindings &sizes);
+                                  const block::Bindings &sizes,
+                                  const block::Bindings &known);
   void *const *pointers() const { return addresses.data(); }
   /// Makes all memory that is written to what it was at first.
   void reset();
@@ -162,7 +163,9 @@ bool Arguments::hasResults() const {
                           : isRounded ? 1
                                       : 0;
       const bool isSame = std::isnan(right) ? std::isnan(number)
-                                            : std::abs(number - right) <= most;
+                          : !std::isfinite(right)
+                              ? number == right
+                              : std::abs(number - right) <= most;
       if (!isSame)
         return false;
     }
@@ -171,7 +174,8 @@ bool Arguments::hasResults() const {
 }
 
 Result<Arguments> Arguments::create(func::FuncOp kernel,
-                                    const block::Bindings &sizes) {
+                                    const block::Bindings &sizes,
+                                    const block::Bindings &known) {
   Arguments made;
   kernel.walk([&](Operation *op) {
     made.isRounded |= isa<arith::FPToSIOp, arith::FPToUIOp>(op);
@@ -200,6 +204,13 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
     for (block::SizeAttr size : shape.getSizes()) {
       int64_t extent = size.getFactor();
       for (StringAttr name : size.getNames()) {
+        // Each choice would need arguments of its own.
+        if (block::ParameterAttr parameter =
+                block::parametersOf(kernel).find(name);
+            parameter && parameter.isTuned() && !known.contains(name))
+          return makeError("the size ", name.str(),
+                           " of an argument is a parameter: what has no known "
+                           "size is not measured");
         auto found = sizes.find(name.getValue());
         if (found == sizes.end())
           return makeError("the size ", name.str(),
@@ -422,7 +433,7 @@ Result<TunedKernel> kernel::tuneKernel(func::FuncOp kernel,
     if (each.isTuned() && !sizes.contains(each.getName()))
       sizes[each.getName()] = each.getUntuned();
   SANDWICH_ASSIGN_OR_RETURN(Arguments arguments,
-                            Arguments::create(kernel, sizes));
+                            Arguments::create(kernel, sizes, options.known));
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<measuring::CodeLoader> loader,
                             measuring::CodeLoader::create(target));
   return Tuning(kernel, session, target, options, std::move(arguments), *loader)

@@ -151,6 +151,35 @@ SOURCES = [
      "for (int j = 0; j < s; ++j) t += expf(x[i + j] - l); t *= expf(m - l); m = l; }"
      "y[0] = t; y[1] = m; }",
      [floats(100), zeros(2), 100]),
+    ("a sum of each turn that begins with that before", "",
+     "void f(const float *x, float *y, int n) { float t = 0;"
+     "for (int i = 0; i < n; i += 32) { int s = n - i < 32 ? n - i : 32; float a = t;"
+     "for (int j = 0; j < s; ++j) t = a + x[i + j]; } y[0] = t; }",
+     [floats(100), zeros(1), 100]),
+    ("a softmax of another largest number", "ROWS",
+     "void f(const float *x, float *y, int n) { float m = -1e30f, t = 0;"
+     "for (int i = 0; i < n; i += 32) { int s = n - i < 32 ? n - i : 32;"
+     "float old = m; for (int j = 0; j < s; ++j) m = old > x[i + j] ? old : x[i + j];"
+     "t *= expf(old - m); for (int j = 0; j < s; ++j) t += expf(x[i + j] - m); }"
+     "y[0] = t; }",
+     [floats(100), zeros(1), 100]),
+    ("a softmax of two powers", "ROWS",
+     "void f(const float *x, float *y, int n) { float m = -1e30f, t = 0;"
+     "for (int i = 0; i < n; i += 32) { int s = n - i < 32 ? n - i : 32;"
+     "float old = m; for (int j = 0; j < s; ++j) m = m > x[i + j] ? m : x[i + j];"
+     "t *= exp2f(old - m); for (int j = 0; j < s; ++j) t += expf(x[i + j] - m); }"
+     "y[0] = t; }",
+     [floats(100), zeros(1), 100]),
+    ("sums of which a part is scaled", "LANES ROWS",
+     "void f(const float *x, const float *v, float *y, int n) { float m = -1e30f;"
+     "for (int i = 0; i < n; i += 32) { int s = n - i < 32 ? n - i : 32;"
+     "float old = m; for (int j = 0; j < s; ++j) m = m > x[i + j] ? m : x[i + j];"
+     "float c = expf(old - m); for (int k = 0; k < 2; ++k)"
+     "_mm_storeu_ps(y + 8 * k, _mm_mul_ps(_mm_loadu_ps(y + 8 * k), _mm_set1_ps(c)));"
+     "for (int j = 0; j < s; ++j) { __m256 w = SET(expf(x[i + j] - m));"
+     "for (int k = 0; k < 2; ++k) _mm256_storeu_ps(y + 8 * k, ADD(LOAD(y + 8 * k),"
+     "_mm256_mul_ps(w, LOAD(v + 16 * (i + j) + 8 * k)))); } } }",
+     [floats(70), floats(70 * 16), zeros(16), 70]),
     ("counting by a bound that is computed", "LANES ROWS",
      "void f(const float *x, float *y, int n) { __m256 a = ZERO; int i = 0;"
      "for (; i < n - 7; i += 8) a = ADD(a, LOAD(x + i)); float t = sum(a);"
@@ -174,6 +203,14 @@ SOURCES = [
      "void f(float *y, int a, int b) { float c = 0;"
      "for (int i = a; i <= b; i += 1000000) c += 1; y[0] = c; }",
      [zeros(1), -2000000000, 1000000000]),
+    ("a size that is no size", "",
+     "void f(const float *x, float *y, int64_t m) { float t = 0;"
+     "for (size_t i = m; i < 20; i += 4) t += x[i]; y[0] = t; }",
+     None),
+    ("a size before the first one", "",
+     "void f(const float *x, float *y, size_t m) { float t = 0;"
+     "for (size_t i = 0; i - 1 < m; ++i) t += x[i]; y[0] = t; }",
+     None),
     ("an index that is cut off", "",
      "void f(const float *x, float *y) { y[0] = x[(uint8_t)(16 * 17)]; }",
      [floats(300), zeros(1)]),
