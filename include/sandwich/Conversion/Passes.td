@@ -238,14 +238,15 @@ def VectorToBlock : Pass<"vector-to-block", "::mlir::ModuleOp"> {
     %total = block.reduce add %sums : tensor<?xf32, #block.sizes<LANES>> -> f32
     ```
 
-    A loop of scalars that goes by blocks, the last one shorter, has their size as a
-    parameter, too, and with it memory of its own that holds one number for each.
-    Vectors in no such loop become blocks of as many numbers as they have. A size of
-    memory is that of its argument, which C does not tell: `x_size`. A turn of a
-    vector loop that goes beyond the loop's end, which the source must not have, is
-    cut off there; arguments overlap wholly or not at all. A function with anything
-    that has no such form, as a shuffle that is no part of a sum, stays as it is,
-    with a warning at the place.
+    A loop whose turns are apart, but for sums, does several of them at once, as many
+    as `ROWS` says. A loop that goes by tiles, the last one smaller, has their size
+    as a parameter, called as the source does, if what its turns hand on is the same
+    for any size: sums, what is largest, and the sums of an online softmax. Vectors in
+    no such loop become blocks of as many numbers as they have. Memory that is
+    reached by rows of a known length has rows; other sizes are those of arguments,
+    which C does not tell: `x_size`, `x_rows`. What is written overlaps nothing else
+    that arguments point to. A function with anything that has no such form, as a
+    shuffle that is no part of a sum, stays as it is, with a warning at the place.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
