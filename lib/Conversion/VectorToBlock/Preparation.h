@@ -27,8 +27,8 @@ void retypeBytes(mlir::func::FuncOp function);
 void foldBitcasts(mlir::func::FuncOp function);
 
 /// Takes numbers that are read of memory of the function's own, to which a
-/// vector was written just before, from that vector, as of a union, and what was
-/// read before from there; memory that nothing reads any more goes.
+/// vector was written just before, from that vector, as of a union, and what
+/// was read before from there; memory that nothing reads any more goes.
 void forwardStores(mlir::func::FuncOp function);
 
 /// Makes choices between numbers of branches that do nothing else, and one
