@@ -27,8 +27,8 @@ func.func @all(%x: memref<?xf32> {block.sizes = #block.sizes<n>})
 // CHECK: %[[LINE:.*]] = memref.alloca() {{.*}}: memref<1xi64>
 // CHECK: scf.for %[[I:[a-z0-9]+]] = %c0
 // CHECK: %[[EXTENT:.*]] = memref.dim %[[X]]
-// CHECK: %[[END:.*]] = arith.addi %[[I]], %c8
-// CHECK-DAG: arith.cmpi sle, %[[END]], %[[EXTENT]]
+// CHECK: %[[LAST:.*]] = arith.subi %[[EXTENT]], %c8
+// CHECK-DAG: arith.cmpi sle, %[[I]], %[[LAST]]
 // CHECK: scf.if
 // CHECK: arith.select %{{.*}}, %c[[#@LINE+13]]_i64
 // CHECK: memref.store %{{.*}}, %[[LINE]]
