@@ -202,7 +202,7 @@ def main():
                     (benchmark.of_lanes(function), benchmark.plain(given))]
             how, seconds = "", ""
             if function in widened.EXPECTED:
-                text = widened.Text(folder, source, function, features)
+                text = widened.Text.of(folder, source, function, features)
                 shaped = text.shaped(given)
                 sizes = []
                 for name, each in zip(text.arguments, shaped):

@@ -805,17 +805,17 @@ std::optional<scf::ForOp> BlockLoops::findSums() {
       if (!mayBegin(kind, init))
         return loop.loop;
   for (auto &[value, sum] : sums) {
-    // Which lanes of a sum a mask would take is not known.
-    if (Operation *op = value.getDefiningOp())
-      if (std::optional<MaskedStep> masked = findMaskedStep(op);
-          masked && (sumOf(masked->added) || !sumOf(masked->sum)))
-        return sum.origin;
     const auto areSums = [&](ValueRange values) {
       return llvm::all_of(values, [&, kind = sum.kind](Value each) {
         return mayBegin(kind, each);
       });
     };
     Operation *op = value.getDefiningOp();
+    // Which lanes of a sum a mask would take is not known.
+    if (std::optional<MaskedStep> masked =
+            op ? findMaskedStep(op) : std::nullopt;
+        masked && (sumOf(masked->added) || !sumOf(masked->sum)))
+      return sum.origin;
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
       const unsigned number = argument.getArgNumber() - 1;

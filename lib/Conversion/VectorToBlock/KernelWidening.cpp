@@ -638,6 +638,29 @@ Value KernelWidening::carried(Value value, Value like) {
   return kind ? adapt(sum(*kind, value), false, sizes) : as(value, sizes);
 }
 
+/// The body of `loop` in that of `made`, which carries the same, and results.
+LogicalResult KernelWidening::emitTurn(scf::ForOp loop, scf::ForOp made) {
+  for (auto [old, argument] :
+       llvm::zip_equal(loop.getRegionIterArgs(), made.getRegionIterArgs())) {
+    argument.setLoc(old.getLoc());
+    map(old, argument);
+  }
+  if (failed(emitBlock(*loop.getBody())))
+    return failure();
+  SmallVector<Value> yielded;
+  for (auto [value, argument] :
+       llvm::zip_equal(loop.getYieldedValues(), loop.getRegionIterArgs()))
+    yielded.push_back(carried(value, argument));
+  if (llvm::is_contained(yielded, Value()))
+    return refuse(loop, "it carries what is not known");
+  if (!yielded.empty())
+    scf::YieldOp::create(b, yielded);
+  for (auto [old, result] :
+       llvm::zip_equal(loop.getResults(), made.getResults()))
+    map(old, result);
+  return success();
+}
+
 LogicalResult KernelWidening::emitFor(scf::ForOp loop) {
   std::optional<int64_t> step = constantOf(loop.getStep());
   if (!step || *step < 1 || *step > SizeAttr::largestFactor ||
@@ -665,25 +688,19 @@ LogicalResult KernelWidening::emitFor(scf::ForOp loop) {
                     ? Value(made.getInductionVar())
                     : Value(arith::IndexCastOp::create(
                           b, variable.getType(), made.getInductionVar())));
-  for (auto [old, argument] :
-       llvm::zip_equal(loop.getRegionIterArgs(), made.getRegionIterArgs())) {
-    argument.setLoc(old.getLoc());
-    map(old, argument);
-  }
-  if (failed(emitBlock(*loop.getBody())))
-    return failure();
-  SmallVector<Value> yielded;
-  for (auto [value, argument] :
-       llvm::zip_equal(loop.getYieldedValues(), loop.getRegionIterArgs()))
-    yielded.push_back(carried(value, argument));
-  if (llvm::is_contained(yielded, Value()))
-    return refuse(loop, "it carries what is not known");
-  if (!yielded.empty())
-    scf::YieldOp::create(b, yielded);
-  for (auto [old, result] :
-       llvm::zip_equal(loop.getResults(), made.getResults()))
-    map(old, result);
-  return success();
+  return emitTurn(loop, made);
+}
+
+/// Those from the index of `made` to its end, called as the index of `loop` is.
+TypedValue<block::RangeType>
+KernelWidening::rangeOfTurn(scf::ForOp loop, scf::ForOp made, SizeAttr size) {
+  auto neighbors =
+      block::RangeOp::create(b, block::RangeType::get(b.getContext(), size),
+                             made.getInductionVar(), made.getUpperBound());
+  Value index = loop.getInductionVar();
+  if (!nameOf(index).empty())
+    neighbors->setLoc(index.getLoc());
+  return neighbors;
 }
 
 LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
@@ -723,11 +740,7 @@ LogicalResult KernelWidening::emitBlockLoop(const BlockLoop &found) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(made.getBody());
-    range =
-        block::RangeOp::create(b, block::RangeType::get(b.getContext(), size),
-                               made.getInductionVar(), end);
-    if (!nameOf(loop.getInductionVar()).empty())
-      range.getDefiningOp()->setLoc(loop.getInductionVar().getLoc());
+    range = rangeOfTurn(loop, made, size);
     unsigned next = 0;
     for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs()))
       if (found.leaders[number] == number) {
@@ -772,29 +785,12 @@ LogicalResult KernelWidening::emitRowLoop(const RowLoop &found) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(made.getBody());
-    rowRange =
-        block::RangeOp::create(b, block::RangeType::get(b.getContext(), size),
-                               made.getInductionVar(), end);
-    if (!nameOf(loop.getInductionVar()).empty())
-      rowRange.getDefiningOp()->setLoc(loop.getInductionVar().getLoc());
-    for (auto [old, argument] :
-         llvm::zip_equal(loop.getRegionIterArgs(), made.getRegionIterArgs())) {
-      argument.setLoc(old.getLoc());
-      map(old, argument);
-    }
-    if (failed(emitBlock(*loop.getBody())))
+    rowRange = rangeOfTurn(loop, made, size);
+    if (failed(emitTurn(loop, made)))
       return failure();
-    SmallVector<Value> yielded;
-    for (Value each : loop.getYieldedValues())
-      yielded.push_back(mapped(each));
-    if (!yielded.empty())
-      scf::YieldOp::create(b, yielded);
   }
   row = nullptr;
   rowRange = {};
-  for (auto [old, result] :
-       llvm::zip_equal(loop.getResults(), made.getResults()))
-    map(old, result);
   return success();
 }
 

@@ -115,6 +115,10 @@ private:
                       const IndexForm &by);
   llvm::LogicalResult emitAccess(mlir::Operation *op);
   llvm::LogicalResult emitMask(mlir::vector::CreateMaskOp mask);
+  llvm::LogicalResult emitTurn(mlir::scf::ForOp loop, mlir::scf::ForOp made);
+  mlir::TypedValue<block::RangeType> rangeOfTurn(mlir::scf::ForOp loop,
+                                                 mlir::scf::ForOp made,
+                                                 block::SizeAttr size);
   llvm::LogicalResult emitFor(mlir::scf::ForOp loop);
   llvm::LogicalResult emitBlockLoop(const BlockLoop &loop);
   llvm::LogicalResult emitRowLoop(const RowLoop &loop);

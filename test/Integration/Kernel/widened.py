@@ -35,25 +35,34 @@ EXPECTED = {
 
 
 class Text:
-    """A kernel's text, and what it says."""
+    """A kernel's text in a file, and what it says."""
 
-    def __init__(self, folder, source, function, features):
-        os.makedirs(folder, exist_ok=True)
-        self.path = os.path.join(folder, function + ".kernel")
-        kernels.run("sandwich-import", os.path.join(kernels.INPUTS, source),
-                    "--function", function, "--emit=text", "-o", self.path,
-                    *(word for each in features for word in ("-m", each)))
-        with open(self.path, encoding="utf-8") as file:
+    def __init__(self, path):
+        self.path = path
+        with open(path, encoding="utf-8") as file:
             self.text = file.read()
         head = self.text.split("tune(")[0]
         self.arguments = re.findall(r"(\w+): \w+(?:\[.*?\])?[,)]", head)
         tuned = re.findall(r"(\w+): tune\(([^)]*)\)", self.text)
         self.parameters = {name: [int(each) for each in numbers.split(", ")]
                            for name, numbers in tuned}
-        assert list(self.parameters) == EXPECTED[function][0], self.parameters
 
-    def choices(self, count):
+    @classmethod
+    def of(cls, folder, source, function, features):
+        """That of one of the kernels of this folder."""
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, function + ".kernel")
+        kernels.run("sandwich-import", os.path.join(kernels.INPUTS, source),
+                    "--function", function, "--emit=text", "-o", path,
+                    *(word for each in features for word in ("-m", each)))
+        text = cls(path)
+        assert list(text.parameters) == EXPECTED[function][0], text.parameters
+        return text
+
+    def choices(self, count=None):
+        """Of all parameters: every one, or about so many."""
         every = list(itertools.product(*self.parameters.values()))
+        count = count or len(every)
         step = max(1, len(every) // count)
         return [dict(zip(self.parameters, each)) for each in every[::step]]
 
@@ -82,7 +91,7 @@ def check(source, folder):
     for file, function, features, cases in kernels.KERNELS:
         if function not in EXPECTED:
             continue
-        text = Text(folder, file, function, features)
+        text = Text.of(folder, file, function, features)
         kernel = sandwich.load_kernel(text.path)
         for arguments, result, expected in cases():
             arguments = text.shaped(arguments)
@@ -101,7 +110,7 @@ def compile_kernels(folder, target, *options):
     for file, function, features, cases in kernels.KERNELS:
         if function not in EXPECTED:
             continue
-        text = Text(folder, file, function, features)
+        text = Text.of(folder, file, function, features)
         for number, choice in enumerate(text.choices(4)):
             path = os.path.join(folder, f"{function}.{target}.{number}")
             kernels.run("sandwich-compile-kernel", text.path, "--target", target,

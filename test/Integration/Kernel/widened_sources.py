@@ -9,9 +9,7 @@ what clang makes of the source, and which parameters there are with what is righ
     widened_sources.py SOURCE FOLDER
 """
 import ctypes
-import itertools
 import os
-import re
 import subprocess
 import sys
 
@@ -19,7 +17,10 @@ import numpy as np
 
 SOURCE, FOLDER = sys.argv[1:]
 sys.path.insert(0, SOURCE + "/python")
+sys.path.append(os.path.dirname(os.path.realpath(__file__)))
+import kernels  # noqa: E402
 import sandwich  # noqa: E402
+import widened  # noqa: E402
 
 RANDOM = np.random.default_rng(1)
 HEADERS = "#include <immintrin.h>\n#include <math.h>\n#include <stddef.h>\n" \
@@ -230,11 +231,6 @@ SOURCES = [
 ]
 
 
-def parameters_of(text):
-    return {name: [int(each) for each in numbers.split(", ")] for name, numbers
-            in re.findall(r"(\w+): tune\(([^)]*)\)", text)}
-
-
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     for number, (about, names, source, arguments) in enumerate(SOURCES):
@@ -252,33 +248,20 @@ def main():
         if result.returncode:
             sys.exit(f"{about}: {result.stderr}")
         kernel = sandwich.load_kernel(path + ".kernel")
-        parameters = parameters_of(kernel.text)
-        if " ".join(parameters) != names:
-            sys.exit(f"{about}: its parameters are {list(parameters)}")
+        text = widened.Text(path + ".kernel")
+        if " ".join(text.parameters) != names:
+            sys.exit(f"{about}: its parameters are {list(text.parameters)}")
         subprocess.run(["clang-22", "-O2", "-w", "-shared", "-fPIC", "-mavx2", "-mfma",
                         "-ffp-contract=off", path + ".c", "-lm", "-o", path + ".so"],
                        check=True)
-        expected = [np.copy(each) if isinstance(each, np.ndarray) else each
-                    for each in arguments]
+        expected = kernels.copy(arguments)
         ctypes.CDLL(path + ".so").f(
             *(ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray)
               else ctypes.c_int64(each) for each in expected))
-        head = kernel.text.split("tune(")[0]
-        order = re.findall(r"(\w+): \w+(?:\[.*?\])?[,)]", head)
-        every = list(itertools.product(*parameters.values()))
-        for choice in every:
-            chosen = dict(zip(parameters, choice))
-            runs = [kernel, kernel.interpret] if choice in every[::7] else [kernel]
+        for count, chosen in enumerate(text.choices()):
+            runs = [kernel, kernel.interpret] if count % 7 == 0 else [kernel]
             for run in runs:
-                given = []
-                for name, each in zip(order, arguments):
-                    if isinstance(each, np.ndarray):
-                        each = np.copy(each)
-                        sizes = re.search(rf"\b{name}: \w+\[([^\]]*)\]", kernel.text)
-                        sizes = sizes.group(1).split(", ")
-                        if len(sizes) > 1:
-                            each = each.reshape(-1, int(sizes[1]))
-                    given.append(each)
+                given = text.shaped(kernels.copy(arguments))
                 run(*given, **chosen)
                 for one, other in zip(given, expected):
                     if isinstance(other, np.ndarray) and not np.allclose(
