@@ -159,6 +159,17 @@ def unify(*operands: Any) -> list[Value]:
     return [each if isinstance(each, Value) else Value(each, kind) for each in values]
 
 
+def _is_range(place: Any) -> bool:
+    """Whether it is several places: a range, or a block of indices."""
+    return isinstance(place, Range) or (
+        isinstance(place, Value) and place.kind == "index" and place.array.ndim == 1
+    )
+
+
+def _size_of(places: Any) -> int:
+    return places.size if isinstance(places, Range) else len(places.array)
+
+
 class Memory:
     """An array that a kernel reads and writes."""
 
@@ -173,19 +184,22 @@ class Memory:
             raise InvalidArgumentError(
                 f"{self.name} has {self.array.ndim} dimensions, not {len(indices)}"
             )
-        ranges = [each for each in indices if isinstance(each, Range)]
-        there = np.ones([each.size for each in ranges], np.bool_)
+        ranges = [each for each in indices if _is_range(each)]
+        there = np.ones([_size_of(each) for each in ranges], np.bool_)
         places = []
         axis = -1
         for each, extent in zip(indices, self.array.shape):
-            if not isinstance(each, Range):
+            if not _is_range(each):
                 place, inside = np.asarray(int(_plain(each))), np.asarray(True)
             else:
                 axis += 1
                 shape = [1] * len(ranges)
-                shape[axis] = each.size
-                place = (each.start + np.arange(each.size)).reshape(shape)
-                inside = (np.arange(each.size) < each.count).reshape(shape)
+                shape[axis] = _size_of(each)
+                if isinstance(each, Range):
+                    place = (each.start + np.arange(each.size)).reshape(shape)
+                    inside = (np.arange(each.size) < each.count).reshape(shape)
+                else:
+                    place, inside = each.array.reshape(shape), np.ones(shape, np.bool_)
                 there = there & inside
             if ((place < 0) | (place >= extent))[inside].any():
                 raise InvalidArgumentError(
@@ -196,7 +210,7 @@ class Memory:
         axes = tuple(
             None if each is None else slice(None)
             for each in items
-            if each is None or isinstance(each, Range)
+            if each is None or _is_range(each)
         )
         return tuple(places), there, axes
 
@@ -348,6 +362,16 @@ class _Settle(ast.NodeTransformer):
             node.value = ast.Call(name, [node.value], [])
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """Prefetching reaches nothing, wherever that would be."""
+        return ast.Pass() if isinstance(node.value, ast.Call) else node
+
+
+def _interleave(lhs: Any, rhs: Any) -> Value:
+    values = unify(lhs, rhs)
+    pairs = np.stack(np.broadcast_arrays(*(each.array for each in values)), axis=-1)
+    return Value(pairs.reshape(*pairs.shape[:-2], -1), values[0].kind)
+
 
 def _make_words() -> dict[str, Any]:
     words: dict[str, Any] = {
@@ -363,6 +387,7 @@ def _make_words() -> dict[str, Any]:
         "scratch": _scratch,
         "bitcast": _bitcast,
         "where": _where,
+        "interleave": _interleave,
         "broadcast": lambda block, *sizes: Value(
             np.broadcast_to(block.array, sizes), block.kind
         ),

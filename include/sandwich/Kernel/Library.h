@@ -14,16 +14,22 @@
 
 namespace sandwich::kernel {
 
-/// The text of the kernel in kernels/ that computes the operation `lm.NAME`;
-/// nothing if there is none.
-std::optional<std::string_view> libraryKernel(std::string_view operation);
+/// The text of kernels/NAME.kernel, of what models use: an operation `lm.NAME`,
+/// or a part of one; nothing if there is no such file.
+std::optional<std::string_view> libraryKernel(std::string_view name);
 
 // The files themselves.
 std::string_view addKernelText();
+std::string_view attentionKernelText();
+std::string_view geluKernelText();
 std::string_view l2NormalizeKernelText();
 std::string_view layerNormKernelText();
+std::string_view mergeAttentionKernelText();
 std::string_view rmsNormKernelText();
+std::string_view rotateKernelText();
+std::string_view roundKernelText();
 std::string_view siluMulKernelText();
+std::string_view tanhKernelText();
 
 } // namespace sandwich::kernel
 

@@ -85,6 +85,10 @@ struct Statement {
     If,
     /// `pass`
     Pass,
+    /// `value`, which is a call.
+    Call,
+    /// `assert value, "text"`
+    Assert,
   };
   Kind kind;
   Place place;

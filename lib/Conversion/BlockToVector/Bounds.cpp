@@ -71,6 +71,14 @@ Value KernelLowering::checkBounds(Operation *op, Value memory,
   };
   for (auto [number, index] : llvm::enumerate(indices)) {
     Value extent = extentOf(memory, number);
+    if (isBlock(index.getType())) {
+      for (Value place : placesOf(index)) {
+        require(atMost(zero, place));
+        require(
+            arith::CmpIOp::create(b, arith::CmpIPredicate::slt, place, extent));
+      }
+      continue;
+    }
     if (!isa<RangeType>(index.getType())) {
       Value place = numberOf(index);
       Value next = b.createOrFold<arith::AddIOp>(

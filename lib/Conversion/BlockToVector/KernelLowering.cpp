@@ -124,6 +124,16 @@ Value KernelLowering::maskOf(Value count, int64_t width) {
 
 void KernelLowering::lowerPositions(PositionsOp op) {
   const LoweredRange &range = rangeOf(op.getRange());
+  if (arePlaces(op.getResult())) {
+    SmallVector<Value> places;
+    for (int64_t i = 0; i < range.size; ++i)
+      places.push_back(b.createOrFold<arith::AddIOp>(
+          range.start, b.index(i), arith::IntegerOverflowFlags::nsw));
+    set(op.getResult(),
+        LoweredBlock::ofNumbers({range.size}, b.getIndexType(),
+                                std::move(places)));
+    return;
+  }
   Value positions = range.start;
   if (range.size > 1) {
     auto type = VectorType::get({range.size}, b.getIndexType());
@@ -178,6 +188,14 @@ LogicalResult KernelLowering::lowerSplat(SplatOp op) {
   if (failed(sizes))
     return failure();
   LoweredBlock shape(*sizes, op.getNumber().getType());
+  if (arePlaces(op.getResult())) {
+    set(op.getResult(),
+        LoweredBlock::ofNumbers(
+            *sizes, shape.getElement(),
+            SmallVector<Value>(shape.rowCount() * shape.width(),
+                               numberOf(op.getNumber()))));
+    return success();
+  }
   Value row = repeat(b, numberOf(op.getNumber()), shape.width());
   set(op.getResult(),
       LoweredBlock::ofRows(*sizes, op.getNumber().getType(),
@@ -190,11 +208,43 @@ LogicalResult KernelLowering::lowerExpand(ExpandOp op) {
   SmallVector<int64_t> sizes(from.getSizes());
   sizes.insert(sizes.begin() + op.getAxis(), 1);
   const bool isLast = op.getAxis() + 1 == sizes.size();
-  SmallVector<Value> values = isLast ? from.getNumbers(b) : from.getRows(b);
   if (failed(blockSizes(op, sizesOf(op.getResult().getType()))))
     return failure();
+  if (isLast || !from.hasRows())
+    set(op.getResult(), LoweredBlock::ofNumbers(sizes, from.getElement(),
+                                                from.getNumbers(b)));
+  else
+    set(op.getResult(),
+        LoweredBlock::ofRows(sizes, from.getElement(), from.getRows(b)));
+  return success();
+}
+
+void KernelLowering::lowerInterleave(InterleaveOp op) {
+  const LoweredBlock &lhs = blockOf(op.getLhs()), &rhs = blockOf(op.getRhs());
+  SmallVector<int64_t> sizes(lhs.getSizes());
+  sizes.back() *= 2;
+  SmallVector<Value> values;
+  if (lhs.width() == 1) {
+    for (auto [left, right] :
+         llvm::zip_equal(lhs.getNumbers(b), rhs.getNumbers(b)))
+      values.append({left, right});
+    set(op.getResult(), LoweredBlock::ofNumbers(sizes, lhs.getElement(),
+                                                std::move(values)));
+    return;
+  }
+  for (auto [left, right] : llvm::zip_equal(lhs.getRows(b), rhs.getRows(b)))
+    values.push_back(vector::InterleaveOp::create(b, left, right));
   set(op.getResult(),
-      LoweredBlock::ofRows(sizes, from.getElement(), std::move(values)));
+      LoweredBlock::ofRows(sizes, lhs.getElement(), std::move(values)));
+}
+
+LogicalResult KernelLowering::checkAssertion(AssertOp op) {
+  std::optional<int64_t> holds = constantOf(numberOf(op.getCondition()));
+  if (!holds)
+    return op.emitError("asserts what is not known when code is made: ")
+           << op.getMessage();
+  if (*holds == 0)
+    return op.emitError("does not hold: ") << op.getMessage();
   return success();
 }
 
@@ -384,6 +434,30 @@ static Value divide(LoopBuilder &builder, Operation *op, Value lhs, Value rhs) {
   return arith::SelectOp::create(builder, isAbove, below, result);
 }
 
+/// Every other number of bf16 in f32: as a bf16 is the upper half of an f32, that
+/// takes a shift or a mask of both at once. Null if `op` does nothing like it.
+static Value widenEveryOther(LoopBuilder &builder, Operation *op,
+                             Value operand) {
+  auto type = dyn_cast<VectorType>(operand.getType());
+  auto numbers = operand.getDefiningOp<vector::DeinterleaveOp>();
+  if (!isa<arith::ExtFOp>(op) || !numbers || !type.getElementType().isBF16() ||
+      !getElementTypeOrSelf(op->getResult(0)).isF32())
+    return {};
+  auto bitsType = type.clone(builder.getI32Type());
+  Value pairs =
+      vector::BitCastOp::create(builder, bitsType, numbers.getSource());
+  Value bits;
+  if (operand == numbers.getRes1())
+    bits = arith::ShLIOp::create(builder, pairs,
+                                 constantLike(builder, bitsType, 16));
+  else
+    bits = arith::AndIOp::create(
+        builder, pairs,
+        constantLike(builder, bitsType, static_cast<int32_t>(0xffff0000)));
+  return arith::BitcastOp::create(builder, type.clone(builder.getF32Type()),
+                                  bits);
+}
+
 LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   // One of another shape than its operands is none.
   const auto hasOtherSizes = [&](Type each) {
@@ -403,6 +477,8 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
       return divide(b, op, operands[0], operands[1]);
     IRMapping mapping;
     mapping.map(op->getOperands(), operands);
+    if (Value widened = widenEveryOther(b, op, operands[0]))
+      return widened;
     Operation *made = b.clone(*op, mapping);
     made->getResult(0).setType(type);
     SmallVector<Value> folded;
@@ -423,19 +499,28 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   if (failed(sizes))
     return failure();
   LoweredBlock shape(*sizes, getElementTypeOrSelf(type));
+  const bool byNumbers = arePlaces(op->getResult(0));
+  const int64_t count = shape.rowCount() * (byNumbers ? shape.width() : 1);
   SmallVector<SmallVector<Value>> all;
-  for (Value each : op->getOperands())
-    all.push_back(isBlock(each.getType())
-                      ? blockOf(each).getRows(b)
-                      : SmallVector<Value>(shape.rowCount(), numberOf(each)));
-  SmallVector<Value> rows;
-  for (int64_t row = 0; row < shape.rowCount(); ++row) {
+  for (Value each : op->getOperands()) {
+    if (!isBlock(each.getType()))
+      all.emplace_back(count, numberOf(each));
+    else
+      all.push_back(byNumbers ? blockOf(each).getNumbers(b)
+                              : blockOf(each).getRows(b));
+  }
+  SmallVector<Value> results;
+  for (int64_t i = 0; i < count; ++i) {
     SmallVector<Value> operands = llvm::map_to_vector(
-        all, [&](const SmallVector<Value> &each) { return each[row]; });
-    rows.push_back(create(operands, shape.rowType()));
+        all, [&](const SmallVector<Value> &each) { return each[i]; });
+    results.push_back(
+        create(operands, byNumbers ? shape.getElement() : shape.rowType()));
   }
   set(op->getResult(0),
-      LoweredBlock::ofRows(*sizes, shape.getElement(), std::move(rows)));
+      byNumbers ? LoweredBlock::ofNumbers(*sizes, shape.getElement(),
+                                          std::move(results))
+                : LoweredBlock::ofRows(*sizes, shape.getElement(),
+                                       std::move(results)));
   return success();
 }
 
@@ -516,6 +601,12 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return lowerBroadcast(broadcast);
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return lowerReduce(reduce);
+  if (auto interleave = dyn_cast<InterleaveOp>(op))
+    return lowerInterleave(interleave), success();
+  if (auto prefetch = dyn_cast<PrefetchOp>(op))
+    return lowerPrefetch(prefetch), success();
+  if (auto assertion = dyn_cast<AssertOp>(op))
+    return checkAssertion(assertion);
   if (auto scratch = dyn_cast<ScratchOp>(op))
     return lowerScratch(scratch);
   if (auto load = dyn_cast<LoadOp>(op))

@@ -72,6 +72,8 @@ private:
   llvm::LogicalResult lowerSplat(SplatOp op);
   llvm::LogicalResult lowerExpand(ExpandOp op);
   llvm::LogicalResult lowerBroadcast(BroadcastOp op);
+  void lowerInterleave(InterleaveOp op);
+  llvm::LogicalResult checkAssertion(AssertOp op);
   llvm::LogicalResult lowerReduce(ReduceOp op);
   mlir::Value sumProducts(const LoweredBlock &lhs, const LoweredBlock &rhs,
                           int64_t first, int64_t stride, int64_t count);
@@ -96,7 +98,17 @@ private:
                  mlir::Value isInside,
                  llvm::function_ref<void(const Piece &)> visit);
   bool areNeighbors(mlir::ValueRange indices) const;
+  /// Whether memory is accessed by the numbers of `block`, or by what is
+  /// computed of them: single ones are wanted then, no vectors.
+  bool arePlaces(mlir::Value block);
+  /// The numbers of a block of indices.
+  llvm::SmallVector<mlir::Value> placesOf(mlir::Value indices);
+  mlir::Value startOf(mlir::Value index);
   llvm::LogicalResult lowerLoad(LoadOp op);
+  /// Whether every second number, or every one, of neighbors is loaded, as the
+  /// last dimensions of memory have one index: then it is done.
+  bool lowerStridedLoad(LoadOp op, llvm::ArrayRef<int64_t> sizes);
+  void lowerPrefetch(PrefetchOp op);
   llvm::LogicalResult lowerStore(StoreOp op);
   void lowerNumber(mlir::memref::LoadOp load);
   void lowerNumber(mlir::memref::StoreOp store);
@@ -155,6 +167,8 @@ private:
   /// holds at first is unknown every time.
   llvm::DenseMap<mlir::Operation *, mlir::Value> scratch;
   int64_t scratchBytes = 0;
+  /// What `arePlaces` has found.
+  llvm::DenseMap<mlir::Value, bool> foundPlaces;
   /// Rows of all operations so far.
   int64_t rowsMade = 0;
 };

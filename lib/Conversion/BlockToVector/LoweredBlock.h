@@ -36,6 +36,7 @@ public:
   int64_t rowCount() const;
   /// The type of a row.
   mlir::Type rowType() const;
+  bool hasRows() const { return !rows.empty(); }
   /// Where the builder is, what it does not have that way is put together.
   llvm::SmallVector<mlir::Value> getRows(LoopBuilder &builder) const;
   llvm::SmallVector<mlir::Value> getNumbers(LoopBuilder &builder) const;

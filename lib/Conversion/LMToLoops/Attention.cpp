@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionTile.h"
+#include "AttentionKernel.h"
+#include "AttentionMatrix.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Runtime/PhaseABI.h"
-#include "sandwich/Scheduling/AttentionSchedule.h"
 
 #include <cstddef>
+#include <numeric>
 
 using namespace mlir;
 using namespace sandwich;
@@ -30,11 +30,10 @@ public:
   AttentionBuilder(LoopBuilder &builder, const ProgramContext &program,
                    AttentionOp op, AttentionTable table)
       : b(builder), program(program), op(op), table(std::move(table)),
-        tiles(builder, program, op), shape(op.getShape()),
-        headDim(getKVCacheType(op.getKvCache().getType()).getHeadDim()),
-        zero(builder.index(0)), one(builder.index(1)) {}
+        shape(op.getShape()), zero(builder.index(0)), one(builder.index(1)) {}
 
-  void build();
+  /// Errors are emitted.
+  LogicalResult build();
 
 private:
   using SegmentBody =
@@ -43,6 +42,11 @@ private:
 
   Value compare(arith::CmpIPredicate predicate, Value lhs, Value rhs) {
     return arith::CmpIOp::create(b, predicate, lhs, rhs);
+  }
+  /// Keeps what went wrong while loops are built.
+  void note(LogicalResult result) {
+    if (failed(result))
+      outcome = failure();
   }
   SegmentValues loadSegment(Value number);
   /// Calls `body` for the segments that have one token, or more.
@@ -63,19 +67,16 @@ private:
               Value part);
   Value findWork(int64_t split);
   void decode(const AttentionSchedule &schedule);
-  using StorePart = function_ref<void(const TileRows &, Value part)>;
-  void addParts(const AttentionSchedule &schedule, StorePart store);
-  void addPart(const AttentionTile &tile, const SegmentValues &segment,
-               const Part &part, Value firstHead, Value endHead,
-               StorePart store);
-  PartialSums viewPartialSums();
-  void mergeParts(int64_t split, const PartialSums &partial, Value number,
-                  const SegmentValues &segment, Value queryHead);
+  using AddPart = function_ref<void(const SegmentValues &, const Part &,
+                                    Value firstHead, Value endHead)>;
+  void addParts(int64_t split, AddPart add);
 
   void prefill(const AttentionSchedule &schedule);
-  void addTokens(StreamingSoftmaxBuilder &builder,
-                 const AttentionSchedule &schedule, Value number,
-                 const SegmentValues &segment);
+  using AddPiece = function_ref<void(Value head, Value first, Value end)>;
+  void dealPieces(Value number, Value units, int64_t unitsOfPiece,
+                  AddPiece add);
+  void prefillByKernel(const AttentionSchedule &schedule);
+  void prefillByMatrices(const AttentionSchedule &schedule);
   /// Rows of a segment that meet one head of the cache: each token's query
   /// heads that share it, token by token.
   struct HeadRows {
@@ -84,20 +85,19 @@ private:
   };
   TileRows tileOf(const HeadRows &rows, int64_t rowsOfTile, Value firstRow,
                   Value number);
-  void addTiles(StreamingSoftmaxBuilder &builder, const AttentionTile &tile,
+  void addTiles(AttentionMatrixBuilder &builder, const AttentionTile &tile,
                 const HeadRows &rows, Value firstTile, Value endTile);
 
   LoopBuilder &b;
   const ProgramContext &program;
   AttentionOp op;
   AttentionTable table;
-  AttentionTileBuilder tiles;
   AttentionShape shape;
-  int64_t headDim;
   Value zero, one;
   Value segments;
   /// The longest context; null where no entry asks.
   Value longest;
+  LogicalResult outcome = success();
 };
 
 } // namespace
@@ -143,10 +143,9 @@ Value AttentionBuilder::findWork(int64_t split) {
 /// and heads: whole sequences where there are many, the heads of a few where
 /// these are neighbours in memory, and no more than one head of one part beyond
 /// the others.
-void AttentionBuilder::addParts(const AttentionSchedule &schedule,
-                                StorePart store) {
+void AttentionBuilder::addParts(int64_t split, AddPart add) {
   auto [firstWork, endWork] =
-      b.threadRange(findWork(schedule.split), program.thread, program.threads);
+      b.threadRange(findWork(split), program.thread, program.threads);
   // Heads of the part that begin before `work`.
   auto headsBefore = [&, this](Value work, Value begin, const Part &part) {
     Value blocks = b.div(part.work, shape.cacheHeads);
@@ -157,119 +156,49 @@ void AttentionBuilder::addParts(const AttentionSchedule &schedule,
   b.forLoop(zero, segments, 1, zero, [&](Value number, ValueRange carried) {
     SegmentValues segment = loadSegment(number);
     Value parts = arith::SelectOp::create(b, hasOneToken(segment),
-                                          b.index(schedule.split), zero);
+                                          b.index(split), zero);
     return b.forLoop(
         zero, parts, 1, carried[0], [&](Value index, ValueRange before) {
-          Part part = partOf(schedule.split, number, segment, index);
+          Part part = partOf(split, number, segment, index);
           Value firstHead = headsBefore(firstWork, before[0], part);
           Value endHead = headsBefore(endWork, before[0], part);
-          b.ifThen(compare(arith::CmpIPredicate::ult, firstHead, endHead), [&] {
-            addPart(schedule.decode, segment, part, firstHead, endHead, store);
-          });
+          b.ifThen(compare(arith::CmpIPredicate::ult, firstHead, endHead),
+                   [&] { add(segment, part, firstHead, endHead); });
           return SmallVector<Value>{b.add(before[0], part.work)};
         });
   });
 }
 
-/// A block's heads are neighbours in memory, one head's blocks are far apart:
-/// all heads of a chunk are read before the next chunk, and the sums of all are
-/// kept. The query heads that share the cache's head are the rows of tiles:
-/// keys and values are read from memory once for all of them.
-void AttentionBuilder::addPart(const AttentionTile &tile,
-                               const SegmentValues &segment, const Part &part,
-                               Value firstHead, Value endHead,
-                               StorePart store) {
-  int64_t tilesOfHead = shape.group / tile.rows;
-  auto forTiles = [&](function_ref<void(const TileRows &)> body) {
-    b.forLoop(firstHead, endHead, 1, [&](Value head) {
-      Value following = b.add(head, 1);
-      Value endsChunk = compare(arith::CmpIPredicate::eq, following, endHead);
-      Value nextHead =
-          arith::SelectOp::create(b, endsChunk, firstHead, following);
-      Value firstTile = b.mul(b.sub(head, firstHead), tilesOfHead);
-      b.forLoop(zero, b.index(tilesOfHead), 1, [&](Value tileOfHead) {
-        Value firstRow =
-            b.add(b.mul(head, shape.group), b.mul(tileOfHead, tile.rows));
-        body({segment, [&](Value) { return zero; },
-              [&](Value row) { return b.add(firstRow, row); },
-              b.index(tile.rows), head, b.add(segment.firstPosition, 1),
-              b.add(firstTile, tileOfHead), nextHead, endsChunk});
-      });
-    });
-  };
-  forTiles([&](const TileRows &rows) { tiles.loadQueries(rows); });
-  b.forLoop(part.firstBlock, part.endBlock, tile.chunk, [&](Value chunk) {
-    Value blocks = b.min(b.sub(part.endBlock, chunk), b.index(tile.chunk));
-    forTiles(
-        [&](const TileRows &rows) { tiles.addChunk(rows, chunk, blocks); });
-  });
-  forTiles([&](const TileRows &rows) { store(rows, part.number); });
-}
-
-PartialSums AttentionBuilder::viewPartialSums() {
-  int64_t heads = shape.cacheHeads * shape.group;
-  Value memory = op.getPartialSums();
-  int64_t bytes = cast<MemRefType>(memory.getType()).getDimSize(0);
-  constexpr int64_t elementBytes = sizeof(float);
-  int64_t parts = bytes / (heads * (headDim + 2) * elementBytes);
-  auto view = [&](int64_t size, int64_t offset) -> Value {
-    return memref::ViewOp::create(
-        b, MemRefType::get({parts, heads, size}, b.getF32Type()), memory,
-        b.index(offset), ValueRange());
-  };
-  return {view(headDim, 0), view(2, parts * heads * headDim * elementBytes)};
-}
-
-/// Adds up what the parts of a context gave one query head, in their order.
-void AttentionBuilder::mergeParts(int64_t split, const PartialSums &partial,
-                                  Value number, const SegmentValues &segment,
-                                  Value queryHead) {
-  Value firstPart = b.mul(number, split);
-  auto forParts = [&](ValueRange initial, LoopBuilder::CarryingLoopBody body) {
-    return b.forLoop(firstPart, b.add(firstPart, split), 1, initial, body);
-  };
-  auto load = [&](Value part, Value scale) {
-    return b.loadScalar(partial.scales, {part, queryHead, scale});
-  };
-  Value largest =
-      forParts(load(firstPart, zero), [&](Value part, ValueRange carried) {
-        return SmallVector<Value>{b.maxf(load(part, zero), carried[0])};
-      })[0];
-  auto factorOf = [&](Value part, int64_t width) -> Value {
-    return math::ExpOp::create(
-        b, b.broadcast(b.subf(load(part, zero), largest), width));
-  };
-  auto addUp = [&](int64_t width, function_ref<Value(Value part)> term) {
-    return forParts(b.splat(0, width), [&](Value part, ValueRange carried) {
-      Value factor = factorOf(part, width);
-      return SmallVector<Value>{b.fma(factor, term(part), carried[0])};
-    })[0];
-  };
-  b.forVectors(headDim, [&](Value first, int64_t width) {
-    Value total = addUp(
-        width, [&](Value part) { return b.broadcast(load(part, one), width); });
-    Value sum = addUp(width, [&](Value part) {
-      return b.loadVector(partial.sums, {part, queryHead, first}, width);
-    });
-    b.storeVector(
-        arith::DivFOp::create(b, sum, total), op.getDestination(),
-        {segment.firstToken, b.add(b.mul(queryHead, headDim), first)});
-  });
-}
-
 void AttentionBuilder::decode(const AttentionSchedule &schedule) {
-  tiles.setShape(schedule.decode,
-                 shape.cacheHeads * shape.group / schedule.decode.rows,
-                 /*streams=*/true);
-  if (schedule.split == 1) {
-    addParts(schedule,
-             [&](const TileRows &rows, Value) { tiles.storeResult(rows); });
-    return;
-  }
-  PartialSums partial = viewPartialSums();
-  addParts(schedule, [&](const TileRows &rows, Value part) {
-    tiles.storePart(rows, part, partial);
+  const int64_t split = schedule.split;
+  FailureOr<AttentionKernel> kernel = AttentionKernel::make(
+      program, op, schedule.decode, {.tokens = 1, .heads = shape.cacheHeads},
+      /*streams=*/true, /*isPart=*/split > 1);
+  if (failed(kernel))
+    return note(failure());
+  Value partial;
+  if (split > 1)
+    partial = AttentionKernel::viewPartialSums(b, op);
+  addParts(split, [&](const SegmentValues &segment, const Part &part,
+                      Value firstHead, Value endHead) {
+    // A block's heads are neighbours in memory, one head's blocks are far apart:
+    // the kernel reads all heads of a chunk before the next chunk.
+    Value blocks = b.sub(part.endBlock, part.firstBlock);
+    Value first = b.mul(part.firstBlock, blockTokens);
+    Value seen = b.sub(b.add(segment.firstPosition, 1), first);
+    note(kernel->call(b,
+                      {.firstToken = segment.firstToken,
+                       .tokens = one,
+                       .firstHead = firstHead,
+                       .heads = b.sub(endHead, firstHead),
+                       .firstBlock = b.add(segment.firstBlock, part.firstBlock),
+                       .blocks = blocks,
+                       .context = b.min(seen, b.mul(blocks, blockTokens)),
+                       .part = part.number},
+                      partial));
   });
+  if (split == 1)
+    return;
   // All threads have chosen the same schedule, and meet here.
   phase::BarrierOp::create(
       b, phase::getArgument(program.function, phase::ProgramArgument::Team));
@@ -277,15 +206,79 @@ void AttentionBuilder::decode(const AttentionSchedule &schedule) {
                                             const SegmentValues &segment) {
     auto [first, end] = b.threadRange(b.index(shape.cacheHeads * shape.group),
                                       program.thread, program.threads);
-    b.forLoop(first, end, 1, [&](Value queryHead) {
-      mergeParts(schedule.split, partial, number, segment, queryHead);
-    });
+    note(mergeParts(b, program, op, partial, b.mul(number, split), split,
+                    segment.firstToken, first, b.sub(end, first)));
   });
 }
 
 //===----------------------------------------------------------------------===//
 // Segments of several tokens
 //===----------------------------------------------------------------------===//
+
+/// Later units of a segment, be they tokens or tiles, may attend to more
+/// positions: all pieces of work are dealt to the threads in turn from the left
+/// and from the right, and to another one first for every segment.
+void AttentionBuilder::dealPieces(Value number, Value units,
+                                  int64_t unitsOfPiece, AddPiece add) {
+  const int64_t threads = program.threads;
+  // Of a head, where there are as many units: enough that all threads have
+  // about equally much.
+  const int64_t fewestPieces = llvm::divideCeil(4 * threads, shape.cacheHeads);
+  Value pieces = arith::MaxUIOp::create(
+      b, b.div(b.add(units, unitsOfPiece - 1), unitsOfPiece),
+      b.min(units, b.index(fewestPieces)));
+  Value place = b.rem(b.add(program.thread, number), threads);
+  Value mirrored = b.sub(b.index(threads - 1), place);
+  Value allPieces = b.mul(pieces, shape.cacheHeads);
+  b.forLoop(zero, allPieces, threads, [&](Value firstPiece) {
+    Value odd = b.rem(b.div(firstPiece, threads), 2);
+    Value isOdd = compare(arith::CmpIPredicate::ne, odd, zero);
+    Value own =
+        b.add(firstPiece, arith::SelectOp::create(b, isOdd, mirrored, place));
+    b.ifThen(compare(arith::CmpIPredicate::ult, own, allPieces), [&] {
+      Value piece = b.rem(own, pieces);
+      auto firstUnitOf = [&](Value piece) {
+        return b.div(b.mul(piece, units), pieces);
+      };
+      add(b.div(own, pieces), firstUnitOf(piece), firstUnitOf(b.add(piece, 1)));
+    });
+  });
+}
+
+void AttentionBuilder::prefillByKernel(const AttentionSchedule &schedule) {
+  const int64_t rows = schedule.prefill.rows;
+  // Tokens that are whole tiles, where a piece has as many.
+  const int64_t whole = rows / std::gcd(rows, shape.group);
+  int64_t tokens = std::max<int64_t>(1, rows * schedule.tiles / shape.group);
+  const int64_t unit = tokens >= whole ? whole : 1;
+  tokens -= tokens % unit;
+  FailureOr<AttentionKernel> kernel =
+      AttentionKernel::make(program, op, schedule.prefill,
+                            {.tokens = tokens, .heads = 1},
+                            /*streams=*/false, /*isPart=*/false);
+  if (failed(kernel))
+    return note(failure());
+  forSegments(
+      arith::CmpIPredicate::ne,
+      [&](Value number, const SegmentValues &segment) {
+        Value units = b.div(b.add(segment.tokens, unit - 1), unit);
+        dealPieces(number, units, tokens / unit,
+                   [&](Value head, Value firstUnit, Value endUnit) {
+                     Value first = b.mul(firstUnit, unit);
+                     Value end = b.min(b.mul(endUnit, unit), segment.tokens);
+                     Value context = positionsAttended(b, op, segment,
+                                                       b.sub(end, one));
+                     note(kernel->call(
+                         b, {.firstToken = b.add(segment.firstToken, first),
+                             .tokens = b.sub(end, first),
+                             .firstHead = head,
+                             .heads = one,
+                             .firstBlock = segment.firstBlock,
+                             .blocks = blocksOf(b, context),
+                             .context = context}));
+                   });
+      });
+}
 
 /// The rows from `firstRow` on, at most `rowsOfTile`.
 TileRows AttentionBuilder::tileOf(const HeadRows &rows, int64_t rowsOfTile,
@@ -310,7 +303,7 @@ TileRows AttentionBuilder::tileOf(const HeadRows &rows, int64_t rowsOfTile,
 
 /// All tiles add a chunk before the next one is read. Those of earlier tokens
 /// may attend to fewer.
-void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
+void AttentionBuilder::addTiles(AttentionMatrixBuilder &builder,
                                 const AttentionTile &tile, const HeadRows &rows,
                                 Value firstTile, Value endTile) {
   auto forTiles = [&](function_ref<void(const TileRows &)> body) {
@@ -339,55 +332,26 @@ void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
   forTiles([&](const TileRows &each) { builder.storeResult(each); });
 }
 
-/// Later tiles may attend to more positions: all pieces of work of the segment
-/// are dealt to the threads in turn from the left and from the right, and to
-/// another one first for every segment.
-void AttentionBuilder::addTokens(StreamingSoftmaxBuilder &builder,
-                                 const AttentionSchedule &schedule,
-                                 Value number, const SegmentValues &segment) {
+void AttentionBuilder::prefillByMatrices(const AttentionSchedule &schedule) {
+  AttentionMatrixBuilder matrices(b, program, op, schedule);
   const AttentionTile &tile = schedule.prefill;
-  const int64_t threads = program.threads;
-  Value rowsOfHead = b.mul(segment.tokens, shape.group);
-  Value tileCount = b.div(b.add(rowsOfHead, tile.rows - 1), tile.rows);
-  // Of a head, where there are as many tiles: enough that all threads have
-  // about equally much.
-  const int64_t fewestPieces = llvm::divideCeil(4 * threads, shape.cacheHeads);
-  Value pieces = arith::MaxUIOp::create(
-      b, b.div(b.add(tileCount, schedule.tiles - 1), schedule.tiles),
-      b.min(tileCount, b.index(fewestPieces)));
-  Value place = b.rem(b.add(program.thread, number), threads);
-  Value mirrored = b.sub(b.index(threads - 1), place);
-  Value allPieces = b.mul(pieces, shape.cacheHeads);
-  b.forLoop(zero, allPieces, threads, [&](Value firstPiece) {
-    Value odd = b.rem(b.div(firstPiece, threads), 2);
-    Value isOdd = compare(arith::CmpIPredicate::ne, odd, zero);
-    Value own =
-        b.add(firstPiece, arith::SelectOp::create(b, isOdd, mirrored, place));
-    b.ifThen(compare(arith::CmpIPredicate::ult, own, allPieces), [&] {
-      Value piece = b.rem(own, pieces);
-      auto firstTileOf = [&](Value piece) {
-        return b.div(b.mul(piece, tileCount), pieces);
-      };
-      addTiles(builder, tile, {segment, b.div(own, pieces), rowsOfHead},
-               firstTileOf(piece), firstTileOf(b.add(piece, 1)));
-    });
-  });
+  forSegments(arith::CmpIPredicate::ne,
+              [&](Value number, const SegmentValues &segment) {
+                Value rows = b.mul(segment.tokens, shape.group);
+                Value tiles = b.div(b.add(rows, tile.rows - 1), tile.rows);
+                dealPieces(number, tiles, schedule.tiles,
+                           [&](Value head, Value first, Value end) {
+                             addTiles(matrices, tile, {segment, head, rows},
+                                      first, end);
+                           });
+              });
 }
 
 void AttentionBuilder::prefill(const AttentionSchedule &schedule) {
-  auto addSegments = [&](StreamingSoftmaxBuilder &builder) {
-    forSegments(arith::CmpIPredicate::ne,
-                [&](Value number, const SegmentValues &segment) {
-                  addTokens(builder, schedule, number, segment);
-                });
-  };
-  if (schedule.instructions) {
-    AttentionMatrixBuilder matrices(b, program, op, schedule);
-    addSegments(matrices);
-  } else {
-    tiles.setShape(schedule.prefill, schedule.tiles, /*streams=*/false);
-    addSegments(tiles);
-  }
+  if (schedule.instructions)
+    prefillByMatrices(schedule);
+  else
+    prefillByKernel(schedule);
 }
 
 //===----------------------------------------------------------------------===//
@@ -460,7 +424,7 @@ static AttentionTable withoutRepeats(
   return kept;
 }
 
-void AttentionBuilder::build() {
+LogicalResult AttentionBuilder::build() {
   segments = memref::DimOp::create(b, op.getSegments(), 0);
   AttentionTable decoding =
       withoutRepeats(table, [](const auto &lhs, const auto &rhs) {
@@ -481,6 +445,7 @@ void AttentionBuilder::build() {
            [&](const AttentionSchedule &schedule) { prefill(schedule); });
   dispatch(decoding,
            [&](const AttentionSchedule &schedule) { decode(schedule); });
+  return outcome;
 }
 
 /// Checks that the partial sums of `attention` have room for all parts of a
@@ -525,8 +490,7 @@ static LogicalResult lowerAttention(LoopBuilder &builder,
                            isDeterministic(op))
                  .back()};
   }
-  AttentionBuilder(builder, program, op, std::move(table)).build();
-  return success();
+  return AttentionBuilder(builder, program, op, std::move(table)).build();
 }
 
 void lm::attachAttentionLowering(MLIRContext &context) {

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionTile.h"
+#include "AttentionMatrix.h"
+
 #include "sandwich/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -30,7 +31,10 @@ static constexpr int64_t pair = 2;
 AttentionMatrixBuilder::AttentionMatrixBuilder(
     LoopBuilder &builder, const ProgramContext &program, AttentionOp op,
     const AttentionSchedule &schedule)
-    : StreamingSoftmaxBuilder(builder, program, op), tile(schedule.prefill),
+    : b(builder), program(program), op(op), cache(op.getKvCache()),
+      layer(op.getLayer()), zero(builder.index(0)),
+      cacheType(getKVCacheType(cache.getType())),
+      headDim(cacheType.getHeadDim()), tile(schedule.prefill),
       kernels(prefillMicroKernels(schedule, headDim)),
       packing(packingOf(kernels.scores)),
       valuesPacking(packingOf(kernels.values)),
@@ -54,6 +58,67 @@ AttentionMatrixBuilder::AttentionMatrixBuilder(
     keyScales = allocate(11, {tokens}, f32);
     valueScales = allocate(12, {tokens}, f32);
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Places and memory
+//===----------------------------------------------------------------------===//
+
+Value AttentionMatrixBuilder::allocate(unsigned place,
+                                        ArrayRef<int64_t> dimensions,
+                                        Type type) {
+  Value &memory = program.scratch[{place, MemRefType::get(dimensions, type)}];
+  if (!memory)
+    memory = b.scratch(program.function, dimensions, type);
+  return memory;
+}
+
+Value lm::positionsAttended(LoopBuilder &builder, AttentionOp op,
+                            const SegmentValues &segment, Value token) {
+  return builder.add(segment.firstPosition, op.getBidirectional()
+                                                ? segment.tokens
+                                                : builder.add(token, 1));
+}
+
+Value AttentionMatrixBuilder::channelOf(const TileRows &rows, Value row) {
+  return b.mul(rows.queryHead(row), headDim);
+}
+
+Value AttentionMatrixBuilder::loadBlock(const SegmentValues &segment,
+                                         Value number) {
+  return b.loadIndex(op.getBlockTables(), b.add(segment.firstBlock, number));
+}
+
+void AttentionMatrixBuilder::prefetch(Value block, Value head, int64_t part,
+                                       Value offset, unsigned locality) {
+  memref::PrefetchOp::create(b, cache,
+                             {block, layer, head, b.index(part), offset},
+                             /*isWrite=*/false, locality,
+                             /*isDataCache=*/true);
+}
+
+Value AttentionMatrixBuilder::loadScales(Value block, Value head,
+                                          int64_t part) {
+  auto bytes =
+      VectorType::get({blockTokens * KVCacheType::scaleBytes}, b.getI8Type());
+  Value loaded =
+      vector::LoadOp::create(b, bytes, cache,
+                             ValueRange{block, layer, head, b.index(part),
+                                        b.index(cacheType.getScalesOffset())});
+  return vector::BitCastOp::create(
+      b, VectorType::get({blockTokens}, b.getF32Type()), loaded);
+}
+
+void AttentionMatrixBuilder::storeRow(
+    const TileRows &rows, Value row, Value totals,
+    function_ref<Value(Value first, int64_t width)> loadSums) {
+  Value factor = arith::DivFOp::create(b, b.constant(1), b.reduceAdd(totals));
+  Value token = b.add(rows.segment.firstToken, rows.token(row));
+  Value channel = channelOf(rows, row);
+  b.forVectors(headDim, [&](Value first, int64_t width) {
+    b.storeVector(b.mulf(loadSums(first, width), b.broadcast(factor, width)),
+                  op.getDestination(), {token, b.add(channel, first)});
+  });
 }
 
 Value AttentionMatrixBuilder::firstRowOf(const TileRows &rows) {

@@ -7,14 +7,12 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What `lm-to-gemm` fuses into matmuls where it can; all but `lm.append_kv`
-/// row by row.
+/// `lm.deal_rows` row by row, and what is written to the cache.
 ///
 //===----------------------------------------------------------------------===//
 
 #include "LMToLoops.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Dialect/LM/Utils/CacheWriter.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 
@@ -40,36 +38,6 @@ static void forOwnVectors(
   });
 }
 
-static void lowerGelu(LoopBuilder &builder, const ProgramContext &program,
-                      GeluOp op) {
-  const bool isExact = op.getKind() == GeluKind::Exact;
-  forOwnVectors(builder, program, op.getDestination(),
-                [&](Value row, Value channel, int64_t width) {
-                  Value x =
-                      builder.loadVector(op.getInput(), {row, channel}, width);
-                  return isExact ? builder.geluExact(x) : builder.geluTanh(x);
-                });
-}
-
-static void lowerTanh(LoopBuilder &builder, const ProgramContext &program,
-                      TanhOp op) {
-  forOwnVectors(
-      builder, program, op.getDestination(),
-      [&](Value row, Value channel, int64_t width) {
-        return Value(math::TanhOp::create(
-            builder, builder.loadVector(op.getInput(), {row, channel}, width)));
-      });
-}
-
-static void lowerRound(LoopBuilder &builder, const ProgramContext &program,
-                       RoundOp op) {
-  forOwnVectors(builder, program, op.getDestination(),
-                [&](Value row, Value channel, int64_t width) {
-                  return builder.loadVector(op.getInput(), {row, channel},
-                                            width);
-                });
-}
-
 static void lowerDealRows(LoopBuilder &builder, const ProgramContext &program,
                           DealRowsOp op) {
   auto ranks = static_cast<int64_t>(op.getRanks());
@@ -88,35 +56,6 @@ static void lowerDealRows(LoopBuilder &builder, const ProgramContext &program,
                       builder.loadVector(op.getInput(), {row, channel}, width),
                       builder.splat(0, width)));
                 });
-}
-
-static void lowerRotate(LoopBuilder &builder, const ProgramContext &program,
-                        RotateOp op) {
-  const int64_t headDim = channelsOf(op.getTable()), half = headDim / 2;
-  Value input = op.getInput(), destination = op.getDestination();
-  forOwnRows(builder, program, destination, [&](Value row) {
-    builder.forLoop(
-        builder.index(0), builder.index(channelsOf(destination)), headDim,
-        [&](Value head) {
-          builder.forVectors(half, [&](Value first, int64_t width) {
-            Value lowerChannel = builder.add(head, first);
-            Value upperChannel = builder.add(lowerChannel, half);
-            auto load = [&](Value buffer, Value channel) {
-              return builder.loadVector(buffer, {row, channel}, width);
-            };
-            Value lower = load(input, lowerChannel);
-            Value upper = load(input, upperChannel);
-            Value cosine = load(op.getTable(), first);
-            Value sine = load(op.getTable(), builder.add(first, half));
-            builder.storeVector(builder.subf(builder.mulf(lower, cosine),
-                                             builder.mulf(upper, sine)),
-                                destination, {row, lowerChannel});
-            builder.storeVector(builder.addf(builder.mulf(upper, cosine),
-                                             builder.mulf(lower, sine)),
-                                destination, {row, upperChannel});
-          });
-        });
-  });
 }
 
 static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
@@ -149,8 +88,4 @@ void lm::attachElementwiseLowerings(MLIRContext &context) {
       context);
   DealRowsOp::attachInterface<LoopLoweringModel<DealRowsOp, lowerDealRows>>(
       context);
-  GeluOp::attachInterface<LoopLoweringModel<GeluOp, lowerGelu>>(context);
-  RotateOp::attachInterface<LoopLoweringModel<RotateOp, lowerRotate>>(context);
-  RoundOp::attachInterface<LoopLoweringModel<RoundOp, lowerRound>>(context);
-  TanhOp::attachInterface<LoopLoweringModel<TanhOp, lowerTanh>>(context);
 }

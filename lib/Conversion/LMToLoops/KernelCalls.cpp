@@ -17,13 +17,26 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::lm;
 
-/// The thread's rows of `buffer` from `channel` on, `channels` of each.
+/// The thread's rows of `buffer`, each from `channel` on as `extents` say.
 static Value ownRows(LoopBuilder &builder, Value buffer, Value begin,
-                     Value count, Value channel, int64_t channels) {
-  return memref::SubViewOp::create(
+                     Value count, Value channel,
+                     ArrayRef<KernelExtent> extents) {
+  int64_t channels = 1;
+  for (const KernelExtent &extent : extents.drop_front())
+    channels *= extent.known;
+  Value rows = memref::SubViewOp::create(
       builder, buffer, ArrayRef<OpFoldResult>{begin, channel},
       ArrayRef<OpFoldResult>{count, builder.getIndexAttr(channels)},
       ArrayRef<OpFoldResult>{builder.getIndexAttr(1), builder.getIndexAttr(1)});
+  if (extents.size() == 2)
+    return rows;
+  SmallVector<int64_t> sizes = {ShapedType::kDynamic};
+  SmallVector<ReassociationIndices> dimensions = {{0}, {}};
+  for (auto [number, extent] : llvm::enumerate(extents.drop_front())) {
+    sizes.push_back(extent.known);
+    dimensions.back().push_back(static_cast<int64_t>(number + 1));
+  }
+  return memref::ExpandShapeOp::create(builder, sizes, rows, dimensions);
 }
 
 FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
@@ -55,46 +68,55 @@ FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
   return function = *made;
 }
 
-FailureOr<KernelUse>
-KernelFunctions::fromLibrary(StepOpInterface op,
-                             SymbolTableCollection &symbols) {
-  const StringRef name = op->getName().stripDialect();
+LogicalResult KernelFunctions::call(LoopBuilder &builder, const KernelUse &use,
+                                    ArrayRef<Value> arguments) {
+  FailureOr<func::FuncOp> function =
+      get(use, llvm::to_vector(ValueRange(arguments).getTypes()));
+  if (failed(function))
+    return failure();
+  func::CallOp::create(builder, *function, arguments);
+  return success();
+}
+
+FailureOr<func::FuncOp> KernelFunctions::fromLibrary(StringRef name,
+                                                     ArrayRef<Type> types,
+                                                     MLIRContext *context) {
   kernel::TextOptions options;
-  options.argumentTypes = kernelElementTypes(op, symbols);
+  options.argumentTypes = llvm::to_vector(types);
   std::string key = name.str();
   llvm::raw_string_ostream stream(key);
-  for (Type type : options.argumentTypes)
+  for (Type type : types)
     stream << " " << type;
   OwningOpRef<ModuleOp> &kernels = library[key];
   if (!kernels) {
     std::string_view text = *kernel::libraryKernel({name.data(), name.size()});
-    kernels =
-        kernel::readText({text.data(), text.size()}, (name + ".kernel").str(),
-                         options, *op->getContext());
+    kernels = kernel::readText({text.data(), text.size()},
+                               (name + ".kernel").str(), options, *context);
   }
   if (!kernels)
     return failure();
-  auto found = kernels->lookupSymbol<func::FuncOp>(name);
-  FailureOr<block::Bindings> bindings =
-      bindKernel(op, found, DictionaryAttr(), symbols);
-  if (failed(bindings))
-    return failure();
-  return KernelUse{found, std::move(*bindings)};
+  return findKernel(*kernels, name);
 }
 
-LogicalResult lm::callKernel(StepOpInterface op, const KernelUse &use,
-                             const ProgramContext &program) {
-  LoopBuilder builder(op->getLoc(), op);
-  const SmallVector<KernelArgument> given = op.getKernelArguments();
-  const int64_t channels = kernelChannels(op, program.symbols);
+/// Builds, in front of `op`, which is in buffer form, calls of its kernel for the
+/// thread's rows. Errors are emitted.
+static LogicalResult callForRows(LoopBuilder &builder, StepOpInterface op,
+                                 const KernelUse &use,
+                                 ArrayRef<KernelArgument> given,
+                                 const ProgramContext &program) {
   Value layer;
   for (Value operand : op->getOperands())
     if (operand.getType().isIndex())
       layer = operand;
   Value anyRows;
+  int64_t channels = 1;
   for (const KernelArgument &argument : given)
-    if (argument.kind == KernelArgument::Kind::Rows)
+    if (argument.isActivation) {
       anyRows = argument.rows;
+      channels = 1;
+      for (const KernelExtent &extent : ArrayRef(argument.extents).drop_front())
+        channels *= extent.known;
+    }
   Value rows = memref::DimOp::create(builder, anyRows, 0);
   auto [begin, end] =
       builder.threadRange(rows, program.thread, program.threads);
@@ -104,27 +126,18 @@ LogicalResult lm::callKernel(StepOpInterface op, const KernelUse &use,
   const auto call = [&](Value channel) {
     SmallVector<Value> arguments;
     for (const KernelArgument &argument : given) {
-      switch (argument.kind) {
-      case KernelArgument::Kind::Rows:
-        arguments.push_back(
-            ownRows(builder, argument.rows, begin, count, channel, channels));
-        break;
-      case KernelArgument::Kind::Vector:
+      if (argument.isActivation)
+        arguments.push_back(ownRows(builder, argument.rows, begin, count,
+                                    channel, argument.extents));
+      else if (argument.vector)
         arguments.push_back(getWeightSlice(builder, program.symbols, op,
                                            argument.vector, layer));
-        break;
-      case KernelArgument::Kind::Number:
+      else
         arguments.push_back(
             arith::ConstantOp::create(builder, argument.number));
-        break;
-      }
     }
-    FailureOr<func::FuncOp> function = program.written.get(
-        use, llvm::to_vector(ValueRange(arguments).getTypes()));
-    if (failed(function))
+    if (failed(program.written.call(builder, use, arguments)))
       result = failure();
-    else
-      func::CallOp::create(builder, *function, arguments);
   };
   if (all == channels)
     call(builder.index(0));
@@ -133,27 +146,40 @@ LogicalResult lm::callKernel(StepOpInterface op, const KernelUse &use,
   return result;
 }
 
-//===----------------------------------------------------------------------===//
-// The library
-//===----------------------------------------------------------------------===//
-
+/// By the kernel that the operation says, or the one in kernels/ that has its
+/// name.
 template <typename Op>
-static LogicalResult lowerByLibrary(LoopBuilder &,
-                                    const ProgramContext &program, Op op) {
+static LogicalResult
+lowerByKernel(LoopBuilder &builder, const ProgramContext &program, Op op) {
   auto step = cast<StepOpInterface>(op.getOperation());
-  FailureOr<KernelUse> use = program.written.fromLibrary(step, program.symbols);
-  return failed(use) ? failure() : callKernel(step, *use, program);
+  const SmallVector<KernelArgument> arguments =
+      kernelArguments(step, program.symbols);
+  FailureOr<std::optional<KernelUse>> use = findKernelUse(op, program.symbols);
+  if (failed(use))
+    return failure();
+  if (*use)
+    return callForRows(builder, step, **use, arguments, program);
+  FailureOr<func::FuncOp> kernel = program.written.fromLibrary(
+      op->getName().stripDialect(), kernelElementTypes(arguments),
+      op.getContext());
+  if (failed(kernel))
+    return failure();
+  FailureOr<block::Bindings> bindings = bindKernel(
+      op, *kernel, arguments, step.getKernelConstants(), DictionaryAttr());
+  if (failed(bindings))
+    return failure();
+  return callForRows(builder, step, {*kernel, std::move(*bindings)}, arguments,
+                     program);
 }
 
-void lm::attachLibraryLowerings(MLIRContext &context) {
-  AddOp::attachInterface<LoopLoweringModel<AddOp, lowerByLibrary<AddOp>>>(
-      context);
-  L2NormalizeOp::attachInterface<
-      LoopLoweringModel<L2NormalizeOp, lowerByLibrary<L2NormalizeOp>>>(context);
-  LayerNormOp::attachInterface<
-      LoopLoweringModel<LayerNormOp, lowerByLibrary<LayerNormOp>>>(context);
-  RMSNormOp::attachInterface<
-      LoopLoweringModel<RMSNormOp, lowerByLibrary<RMSNormOp>>>(context);
-  SiluMulOp::attachInterface<
-      LoopLoweringModel<SiluMulOp, lowerByLibrary<SiluMulOp>>>(context);
+template <typename... Ops>
+static void attachKernelLowerings(MLIRContext &context) {
+  (Ops::template attachInterface<LoopLoweringModel<Ops, lowerByKernel<Ops>>>(
+       context),
+   ...);
+}
+
+void lm::attachKernelLowerings(MLIRContext &context) {
+  ::attachKernelLowerings<AddOp, GeluOp, L2NormalizeOp, LayerNormOp, RMSNormOp,
+                          RotateOp, RoundOp, SiluMulOp, TanhOp>(context);
 }

@@ -20,25 +20,26 @@ class KernelFunctions {
 public:
   explicit KernelFunctions(mlir::ModuleOp module) : module(module) {}
 
-  /// The kernel of the library for `op`, which has one.
-  mlir::FailureOr<KernelUse> fromLibrary(StepOpInterface op,
-                                         mlir::SymbolTableCollection &symbols);
+  /// The kernel in kernels/ that is called `name`, of which there is one, for
+  /// arguments of numbers of `types`. Errors are emitted.
+  mlir::FailureOr<mlir::func::FuncOp>
+  fromLibrary(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
+              mlir::MLIRContext *context);
 
+  /// Calls `use` with `arguments`. Errors are emitted.
+  llvm::LogicalResult call(LoopBuilder &builder, const KernelUse &use,
+                           llvm::ArrayRef<mlir::Value> arguments);
+
+private:
   /// Of `use`, for arguments of `types`. Errors are emitted.
   mlir::FailureOr<mlir::func::FuncOp> get(const KernelUse &use,
                                           llvm::ArrayRef<mlir::Type> types);
 
-private:
   mlir::ModuleOp module;
   llvm::StringMap<mlir::func::FuncOp> functions;
-  /// Of the library, by operation and types.
+  /// Of kernels/, by name and types.
   llvm::StringMap<mlir::OwningOpRef<mlir::ModuleOp>> library;
 };
-
-/// Builds, in front of `op`, which is in buffer form, calls of its kernel for
-/// the thread's rows. Errors are emitted.
-llvm::LogicalResult callKernel(StepOpInterface op, const KernelUse &use,
-                               const ProgramContext &program);
 
 } // namespace sandwich::lm
 

@@ -72,7 +72,7 @@ static void registerLoopLowerings(DialectRegistry &registry) {
     attachElementwiseLowerings(*context);
     attachEmbedLowering(*context);
     attachGatherRowsLowering(*context);
-    attachLibraryLowerings(*context);
+    attachKernelLowerings(*context);
     attachPoolLowering(*context);
     attachRotaryTableLowering(*context);
   });
@@ -141,11 +141,7 @@ private:
     for (LoopLoweringOpInterface op : operations) {
       if (failed(verifyBuffers(op)) || failed(verifyWeights(op, symbols)))
         return failure();
-      FailureOr<std::optional<KernelUse>> use = findKernelUse(op, symbols);
-      if (failed(use) ||
-          failed(*use ? callKernel(cast<StepOpInterface>(op.getOperation()),
-                                   **use, program)
-                      : op.lowerToLoops(program)))
+      if (failed(op.lowerToLoops(program)))
         return failure();
       op.erase();
     }

@@ -72,7 +72,7 @@ void attachCollectiveLowerings(mlir::MLIRContext &context);
 void attachElementwiseLowerings(mlir::MLIRContext &context);
 void attachEmbedLowering(mlir::MLIRContext &context);
 void attachGatherRowsLowering(mlir::MLIRContext &context);
-void attachLibraryLowerings(mlir::MLIRContext &context);
+void attachKernelLowerings(mlir::MLIRContext &context);
 void attachPoolLowering(mlir::MLIRContext &context);
 void attachRotaryTableLowering(mlir::MLIRContext &context);
 

@@ -11,16 +11,28 @@
 using namespace sandwich;
 
 std::optional<std::string_view>
-kernel::libraryKernel(std::string_view operation) {
-  if (operation == "add")
+kernel::libraryKernel(std::string_view name) {
+  if (name == "add")
     return addKernelText();
-  if (operation == "l2_normalize")
+  if (name == "attention")
+    return attentionKernelText();
+  if (name == "gelu")
+    return geluKernelText();
+  if (name == "l2_normalize")
     return l2NormalizeKernelText();
-  if (operation == "layer_norm")
+  if (name == "layer_norm")
     return layerNormKernelText();
-  if (operation == "rms_norm")
+  if (name == "merge_attention")
+    return mergeAttentionKernelText();
+  if (name == "rms_norm")
     return rmsNormKernelText();
-  if (operation == "silu_mul")
+  if (name == "rotate")
+    return rotateKernelText();
+  if (name == "round")
+    return roundKernelText();
+  if (name == "silu_mul")
     return siluMulKernelText();
+  if (name == "tanh")
+    return tanhKernelText();
   return std::nullopt;
 }

@@ -123,6 +123,7 @@ private:
   bool parseStatement(Body &body);
   bool parseIf(Statement &statement);
   bool parseAssignment(Statement &statement);
+  bool parseAssert(Statement &statement);
   bool endLine();
   bool parseKernel(Kernel &kernel);
 
@@ -421,6 +422,12 @@ bool Parser::parseAssignment(Statement &statement) {
   };
   if (!parseList(statement.targets))
     return false;
+  if (statement.targets.size() == 1 && is(Token::Kind::EndOfLine) &&
+      statement.targets[0]->kind == Expression::Kind::Call) {
+    statement.kind = Statement::Kind::Call;
+    statement.values = std::exchange(statement.targets, {});
+    return endLine();
+  }
   for (const ExpressionPointer &target : statement.targets)
     if (target->kind != Expression::Kind::Name &&
         target->kind != Expression::Kind::Subscript) {
@@ -450,6 +457,20 @@ bool Parser::parseAssignment(Statement &statement) {
   return endLine();
 }
 
+bool Parser::parseAssert(Statement &statement) {
+  ExpressionPointer condition = parseExpression();
+  if (!condition || !expect(","))
+    return false;
+  statement.values.push_back(std::move(condition));
+  if (!is(Token::Kind::String)) {
+    failHere("a text");
+    return false;
+  }
+  statement.text = peek().text;
+  ++at;
+  return endLine();
+}
+
 bool Parser::parseStatement(Body &body) {
   if (is(Token::Kind::Indent)) {
     failHere("a statement");
@@ -461,6 +482,9 @@ bool Parser::parseStatement(Body &body) {
   if (accept("pass")) {
     statement.kind = Statement::Kind::Pass;
     parsed = endLine();
+  } else if (accept("assert")) {
+    statement.kind = Statement::Kind::Assert;
+    parsed = parseAssert(statement);
   } else if (accept("if")) {
     statement.kind = Statement::Kind::If;
     parsed = parseIf(statement);

@@ -183,11 +183,16 @@ StringRef kernel::nameOf(block::ReductionKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
+bool kernel::isMessage(StringRef text) {
+  return text.find_first_of("\"\\\n\r") == StringRef::npos;
+}
+
 bool kernel::isReserved(StringRef name) {
   static constexpr StringLiteral others[] = {
-      "range",   "blocks", "unroll",    "block",    "zeros",   "full",
-      "where",   "inside", "positions", "size",     "scratch", "broadcast",
-      "bitcast", "tune",   "type",      "constant", "inf",     "nan"};
+      "range",   "blocks", "unroll",     "block",    "zeros",   "full",
+      "where",   "inside", "positions",  "size",     "scratch", "broadcast",
+      "bitcast", "tune",   "type",       "constant", "inf",     "nan",
+      "prefetch", "interleave"};
   return syntax::isKeyword(name) || llvm::is_contained(others, name) ||
          reductionNamed(name) ||
          llvm::any_of(elementwiseWords(),

@@ -68,6 +68,9 @@ std::string nameOf(mlir::Type number);
 std::optional<block::ReductionKind> reductionNamed(llvm::StringRef name);
 llvm::StringRef nameOf(block::ReductionKind kind);
 
+/// Whether the text of an assertion is one that is written as it is.
+bool isMessage(llvm::StringRef text);
+
 /// Whether it is a word of the language that no variable may have as its name.
 bool isReserved(llvm::StringRef name);
 

@@ -81,6 +81,8 @@ private:
   std::optional<llvm::SmallVector<SizeAttr>>
   readSizes(llvm::ArrayRef<syntax::ExpressionPointer> expressions);
   std::optional<mlir::Type> readElementType(const Expression &expression);
+  bool readChoices(const Expression &range,
+                   llvm::SmallVectorImpl<int64_t> &choices);
   std::optional<ParameterAttr> readParameter(const syntax::Argument &argument);
   std::string typeFromArguments(llvm::StringRef name);
   std::optional<mlir::Type> readTypeChoice(const syntax::Argument &argument);
@@ -97,6 +99,8 @@ private:
   llvm::LogicalResult readBody(const syntax::Body &body);
   llvm::LogicalResult readStatement(const Statement &statement);
   llvm::LogicalResult readAssignment(const Statement &statement);
+  llvm::LogicalResult readPrefetch(const Expression &call);
+  llvm::LogicalResult readAssert(const Statement &statement);
   llvm::LogicalResult assign(const Expression &target, Operand value);
   llvm::LogicalResult store(const Expression &target, Operand value);
   llvm::LogicalResult readFor(const Statement &statement);
@@ -122,6 +126,7 @@ private:
   MaybeOperand readConversion(const Expression &call, mlir::Type type);
   MaybeOperand readReduction(const Expression &call, ReductionKind kind);
   MaybeOperand readFull(const Expression &call);
+  MaybeOperand readInterleave(const Expression &call);
   MaybeOperand readWhere(const Expression &call);
   MaybeOperand readBlockOf(const Expression &call);
   MaybeOperand readSubscript(const Expression &expression);

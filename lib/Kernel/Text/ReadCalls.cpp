@@ -144,7 +144,35 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
                        operand->value)
                        .getResult()};
   }
+  if (name == "interleave")
+    return readInterleave(call);
+  if (name == "prefetch")
+    return refuse(call.place, "'prefetch' gives no value");
   return readElementwise(call);
+}
+
+MaybeOperand KernelReader::readInterleave(const Expression &call) {
+  if (!checkCall(call, 2, 2))
+    return std::nullopt;
+  MaybeOperand lhs = read(*call.operands[0]);
+  MaybeOperand rhs = lhs ? read(*call.operands[1]) : std::nullopt;
+  std::optional<SmallVector<Value>> values =
+      rhs ? unify(call.place, {*lhs, *rhs}) : std::nullopt;
+  if (!values)
+    return std::nullopt;
+  Type type = (*values)[0].getType();
+  SmallVector<SizeAttr> sizes;
+  if (block::isBlock(type))
+    sizes = interleavedSizes(sizesOf(type));
+  if (sizes.empty())
+    return refuse(call.place, "'interleave' is for blocks, of " +
+                                  Twine(SizeAttr::largestFactor / 2) +
+                                  " numbers at most");
+  return Operand{InterleaveOp::create(
+                     builder, location(call.place),
+                     blockOf(sizes, getElementTypeOrSelf(type)), (*values)[0],
+                     (*values)[1])
+                     .getResult()};
 }
 
 MaybeOperand KernelReader::readElementwise(const Expression &call) {

@@ -299,6 +299,11 @@ KernelReader::readAccess(const Expression &subscript) {
       access.indices.push_back(index->value);
       continue;
     }
+    if (index->value && isBlockOfIndices(index->value.getType())) {
+      access.sizes.push_back(sizesOf(index->value.getType()).front());
+      access.indices.push_back(index->value);
+      continue;
+    }
     std::optional<Value> one = indexOf(each->place, *index);
     if (!one)
       return std::nullopt;

@@ -84,6 +84,34 @@ KernelReader::readElementType(const Expression &expression) {
                 "i32, i64, index, or an argument 'T: type(f32, bf16)'");
 }
 
+/// `range(8, 257, 8)` among choices.
+bool KernelReader::readChoices(const Expression &range,
+                               SmallVectorImpl<int64_t> &choices) {
+  if (!checkCall(range, 1, 3))
+    return false;
+  SmallVector<int64_t> bounds;
+  for (const syntax::ExpressionPointer &each : range.operands) {
+    if (each->kind != Expression::Kind::Integer) {
+      error(each->place) << "what is tuned must be a number";
+      return false;
+    }
+    bounds.push_back(each->integer);
+  }
+  int64_t next = bounds.size() == 1 ? 0 : bounds[0];
+  const int64_t end = bounds.size() == 1 ? bounds[0] : bounds[1];
+  const int64_t step = bounds.size() == 3 ? bounds[2] : 1;
+  // One beyond the most is told as such.
+  while (next < end && choices.size() <= ParameterAttr::mostChoices) {
+    choices.push_back(next);
+    if (step < 1 || llvm::AddOverflow(next, step, next))
+      break;
+  }
+  if (step >= 1 && !choices.empty())
+    return true;
+  error(range.place) << "'range' gives no choices";
+  return false;
+}
+
 /// `tune(8, 16) = 16`, or `constant`.
 std::optional<ParameterAttr>
 KernelReader::readParameter(const syntax::Argument &argument) {
@@ -99,6 +127,11 @@ KernelReader::readParameter(const syntax::Argument &argument) {
   if (!type.keywords.empty() || type.operands.empty())
     return refuse(type.place, "'tune' needs numbers to choose from");
   for (const syntax::ExpressionPointer &each : type.operands) {
+    if (each->kind == Expression::Kind::Call && each->text == "range") {
+      if (!readChoices(*each, choices))
+        return std::nullopt;
+      continue;
+    }
     if (each->kind != Expression::Kind::Integer)
       return refuse(each->place, "what is tuned must be a number");
     choices.push_back(each->integer);

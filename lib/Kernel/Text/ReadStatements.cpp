@@ -62,6 +62,10 @@ LogicalResult KernelReader::readStatement(const Statement &statement) {
     return readIf(statement);
   case Statement::Kind::Assign:
     return readAssignment(statement);
+  case Statement::Kind::Call:
+    return readPrefetch(*statement.values[0]);
+  case Statement::Kind::Assert:
+    return readAssert(statement);
   case Statement::Kind::Update: {
     MaybeOperand before = read(*statement.targets[0]);
     MaybeOperand by = before ? read(*statement.values[0]) : std::nullopt;
@@ -72,6 +76,53 @@ LogicalResult KernelReader::readStatement(const Statement &statement) {
   }
   }
   llvm_unreachable("all kinds are handled");
+}
+
+/// `prefetch(x[i, c])`, the only call that gives no value.
+LogicalResult KernelReader::readPrefetch(const Expression &call) {
+  if (call.text != "prefetch") {
+    error(call.place) << "'" << call.text
+                      << "' gives a value, which nothing takes";
+    return failure();
+  }
+  if (!checkCall(call, 1, 1))
+    return failure();
+  const Expression &subscript = *call.operands[0];
+  if (subscript.kind != Expression::Kind::Subscript) {
+    error(subscript.place) << "'prefetch' is for elements of memory, as x[i]";
+    return failure();
+  }
+  std::optional<Access> access = readAccess(subscript);
+  if (!access)
+    return failure();
+  if (!access->axes.empty()) {
+    error(subscript.place) << "what is prefetched has no 'None' as an axis";
+    return failure();
+  }
+  PrefetchOp::create(builder, location(call.place), access->memory,
+                     access->indices);
+  return success();
+}
+
+LogicalResult KernelReader::readAssert(const Statement &statement) {
+  const Expression &condition = *statement.values[0];
+  MaybeOperand operand = read(condition);
+  std::optional<Value> value =
+      operand ? valueOf(condition.place, *operand) : std::nullopt;
+  if (!value)
+    return failure();
+  if (!value->getType().isInteger(1)) {
+    error(condition.place) << "the condition must be true or false";
+    return failure();
+  }
+  if (!isMessage(statement.text)) {
+    error(statement.place) << "the text must be one line without double quotes "
+                              "and backslashes";
+    return failure();
+  }
+  AssertOp::create(builder, location(statement.place), *value,
+                   builder.getStringAttr(statement.text));
+  return success();
 }
 
 LogicalResult KernelReader::readAssignment(const Statement &statement) {

@@ -380,6 +380,10 @@ std::optional<Text> KernelWriter::textOf(Operation *op) {
               (i == expand.getAxis() ? "None" : ":");
     return Text{text + "]"};
   }
+  if (isa<InterleaveOp>(op)) {
+    SmallVector<Text> texts = take(op->getOperands());
+    return Text{"interleave(" + texts[0].text + ", " + texts[1].text + ")"};
+  }
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     std::string inner = takeOne(reduce.getBlock()).text;
     std::string axis =

@@ -250,6 +250,8 @@ static bool hasWords(Operation *op) {
       integer && integer.getOverflowAttr() &&
       integer.getOverflowAttr().getValue() != arith::IntegerOverflowFlags::none)
     return false;
+  if (auto required = dyn_cast<AssertOp>(op))
+    return isMessage(required.getMessage());
   const auto nontemporal = op->getAttrOfType<BoolAttr>("nontemporal");
   if (op->hasAttr("isExact") || op->hasAttr("nonNeg") ||
       (nontemporal && nontemporal.getValue()))
@@ -270,6 +272,17 @@ LogicalResult KernelWriter::write(Operation *op) {
   if (isRepeated(op))
     return success();
   collectComment(op);
+  if (auto prefetch = dyn_cast<PrefetchOp>(op)) {
+    std::string access =
+        textOfAccess(prefetch.getMemory(), prefetch.getIndices()).text;
+    line("prefetch(" + access + ")");
+    return success();
+  }
+  if (auto required = dyn_cast<AssertOp>(op)) {
+    std::string condition = takeOne(required.getCondition()).text;
+    line("assert " + condition + ", \"" + required.getMessage().str() + "\"");
+    return success();
+  }
   if (isa<StoreOp, memref::StoreOp>(op)) {
     // The value is computed first.
     auto store = dyn_cast<StoreOp>(op);

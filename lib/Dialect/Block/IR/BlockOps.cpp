@@ -29,6 +29,15 @@ LogicalResult SizeOp::verify() {
   return success();
 }
 
+SmallVector<SizeAttr> block::interleavedSizes(ArrayRef<SizeAttr> sizes) {
+  SmallVector<SizeAttr> twice(sizes);
+  SizeAttr &last = twice.back();
+  if (last.getFactor() > SizeAttr::largestFactor / 2)
+    return {};
+  last = SizeAttr::get(last.getContext(), 2 * last.getFactor(), last.getNames());
+  return twice;
+}
+
 LogicalResult PositionsOp::verify() {
   if (getResult().getType() !=
       blockOf(getRange().getType().getSize(), IndexType::get(getContext())))
@@ -43,18 +52,27 @@ LogicalResult InsideOp::verify() {
   return success();
 }
 
+SmallVector<SizeAttr> block::sizesOfPlaces(TypeRange places) {
+  SmallVector<SizeAttr> sizes;
+  for (Type place : places) {
+    if (auto range = dyn_cast<RangeType>(place))
+      sizes.push_back(range.getSize());
+    else if (isBlock(place))
+      sizes.push_back(sizesOf(place).front());
+  }
+  return sizes;
+}
+
 /// Checks (C1) and (C2) of what reads or writes `block`.
 static LogicalResult verifyAccess(Operation *op, Type block, Value memory,
                                   ValueRange indices) {
   auto type = cast<MemRefType>(memory.getType());
-  SmallVector<SizeAttr> sizes;
-  for (Value index : indices)
-    if (auto range = dyn_cast<RangeType>(index.getType()))
-      sizes.push_back(range.getSize());
+  SmallVector<SizeAttr> sizes = sizesOfPlaces(indices.getTypes());
   if (static_cast<int64_t>(indices.size()) != type.getRank() || sizes.empty())
     return op->emitOpError("(C1) needs ")
-           << type.getRank() << " indices, one a range or more, has "
-           << indices.size() << " with " << sizes.size() << " ranges";
+           << type.getRank()
+           << " indices, one a range or a block of indices or more, has "
+           << indices.size() << " with " << sizes.size() << " of those";
   if (sizesOf(block) != ArrayRef(sizes) ||
       cast<RankedTensorType>(block).getElementType() != type.getElementType())
     return op->emitOpError("(C2) has a block that is not ")
@@ -68,6 +86,14 @@ LogicalResult LoadOp::verify() {
 
 LogicalResult StoreOp::verify() {
   return verifyAccess(*this, getValue().getType(), getMemory(), getIndices());
+}
+
+LogicalResult PrefetchOp::verify() {
+  const int64_t rank = cast<MemRefType>(getMemory().getType()).getRank();
+  if (static_cast<int64_t>(getIndices().size()) != rank)
+    return emitOpError("(C1) needs ")
+           << rank << " indices, has " << getIndices().size();
+  return success();
 }
 
 LogicalResult ScratchOp::verify() {
@@ -108,6 +134,14 @@ LogicalResult BroadcastOp::verify() {
     return emitOpError(
         "(C1) gives other numbers, or sizes that its block is not "
         "repeated to");
+  return success();
+}
+
+LogicalResult InterleaveOp::verify() {
+  if (getResult().getType() !=
+      blockOf(interleavedSizes(sizesOf(getLhs().getType())),
+              getElementTypeOrSelf(getLhs())))
+    return emitOpError("(C1) has not twice the last size, or not its numbers");
   return success();
 }
 

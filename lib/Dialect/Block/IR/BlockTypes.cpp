@@ -56,6 +56,11 @@ bool block::isBlock(Type type) {
          isNumber(tensor.getElementType());
 }
 
+bool block::isBlockOfIndices(Type type) {
+  return isBlock(type) && getElementTypeOrSelf(type).isIndex() &&
+         sizesOf(type).size() == 1;
+}
+
 bool block::isName(StringRef name) {
   return !name.empty() && !llvm::isDigit(name[0]) &&
          llvm::all_of(name,

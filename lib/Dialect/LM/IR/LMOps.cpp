@@ -692,19 +692,26 @@ SmallVector<WeightUse> EmbedOp::getWeightUses() {
 
 /// The result of `op`, in either form.
 template <typename Op> static KernelArgument resultOfKernel(Op op) {
-  Value destination = op.getDestination();
-  return {KernelArgument::Kind::Rows, "result",
-          destination ? destination.getType() : op.getResult().getType(),
-          destination};
+  KernelArgument result{"result", getDestinationType(op).getElementType()};
+  result.isActivation = true;
+  result.rows = op.getDestination();
+  return result;
 }
 static KernelArgument rowsOfKernel(StringRef name, Value rows) {
-  return {KernelArgument::Kind::Rows, name, rows.getType(), rows};
+  KernelArgument argument{name, getElementTypeOrSelf(rows)};
+  argument.isActivation = true;
+  argument.rows = rows;
+  return argument;
 }
 static KernelArgument vectorOfKernel(StringRef name, FlatSymbolRefAttr vector) {
-  return {KernelArgument::Kind::Vector, name, {}, {}, vector};
+  KernelArgument argument{name};
+  argument.vector = vector;
+  return argument;
 }
 static KernelArgument numberOfKernel(StringRef name, FloatAttr number) {
-  return {KernelArgument::Kind::Number, name, {}, {}, {}, number};
+  KernelArgument argument{name, number.getType()};
+  argument.number = number;
+  return argument;
 }
 
 SmallVector<KernelArgument> RMSNormOp::getKernelArguments() {
@@ -732,6 +739,63 @@ SmallVector<KernelArgument> AddOp::getKernelArguments() {
 SmallVector<KernelArgument> SiluMulOp::getKernelArguments() {
   return {rowsOfKernel("gate", getGate()), rowsOfKernel("up", getUp()),
           resultOfKernel(*this)};
+}
+
+SmallVector<KernelArgument> GeluOp::getKernelArguments() {
+  return {rowsOfKernel("input", getInput()), resultOfKernel(*this)};
+}
+SmallVector<KernelConstant> GeluOp::getKernelConstants() {
+  return {{"EXACT", getKind() == GeluKind::Exact}};
+}
+
+SmallVector<KernelArgument> TanhOp::getKernelArguments() {
+  return {rowsOfKernel("input", getInput()), resultOfKernel(*this)};
+}
+
+SmallVector<KernelArgument> RoundOp::getKernelArguments() {
+  return {rowsOfKernel("input", getInput()), resultOfKernel(*this)};
+}
+
+SmallVector<KernelArgument> RotateOp::getKernelArguments() {
+  const int64_t headDim = channels(getTable().getType());
+  const int64_t heads = channels(getInput().getType()) / headDim;
+  SmallVector<KernelArgument> arguments = {rowsOfKernel("input", getInput()),
+                                           rowsOfKernel("table", getTable()),
+                                           resultOfKernel(*this)};
+  for (size_t number : {0, 2})
+    arguments[number].extents = {"rows", heads, headDim};
+  arguments[1].extents = {"rows", headDim};
+  return arguments;
+}
+
+SmallVector<KernelArgument> AttentionOp::getKernelArguments() {
+  const AttentionShape shape = getShape();
+  const KVCacheType cache = getKVCacheType(getKvCache().getType());
+  const int64_t together = cache.getKeyChannelsTogether();
+  const int64_t pairs = shape.headDim / together;
+  constexpr int64_t block = KVCacheType::blockTokens;
+  const int64_t scales = cache.hasScales() ? block : 0;
+  Builder b(getContext());
+  Type f32 = b.getF32Type(), element = cache.getElementType();
+  return {
+      {"query",
+       getElementTypeOrSelf(getQuery()),
+       {"tokens", "heads", shape.group, shape.headDim}},
+      {"keys", element, {"cache blocks", "heads", pairs, block, together}},
+      {"values", element, {"cache blocks", "heads", block, pairs, together}},
+      {"scales of keys", f32, {"cache blocks", "heads", scales}},
+      {"scales of values", f32, {"cache blocks", "heads", scales}},
+      {"blocks", b.getI32Type(), {"blocks"}},
+      {"positions", b.getIndexType()},
+      {"scale", f32},
+      {"result",
+       getDestinationType(*this).getElementType(),
+       {"tokens", "heads", shape.group, shape.headDim}},
+      {"partial results", f32, {"tokens", "heads", shape.group, 0}},
+  };
+}
+SmallVector<KernelConstant> AttentionOp::getKernelConstants() {
+  return {{"CAUSAL", !getBidirectional()}};
 }
 
 bool RMSNormOp::splitsRows() { return true; }

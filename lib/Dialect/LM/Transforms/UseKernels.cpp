@@ -75,7 +75,7 @@ FailureOr<FlatSymbolRefAttr> UseKernels::addKernel(const KernelFile &file,
                                                    StepOpInterface op) {
   kernel::TextOptions options;
   SymbolTableCollection symbols;
-  options.argumentTypes = kernelElementTypes(op, symbols);
+  options.argumentTypes = kernelElementTypes(kernelArguments(op, symbols));
   for (const auto &[types, name] : added)
     if (types == options.argumentTypes)
       return name;
@@ -83,10 +83,7 @@ FailureOr<FlatSymbolRefAttr> UseKernels::addKernel(const KernelFile &file,
       kernel::readText(file.text, file.path, options, getContext());
   if (!module)
     return failure();
-  // The kernel of the operation's name, or the only one.
-  func::FuncOp kernel = module->lookupSymbol<func::FuncOp>(file.operation);
-  if (!kernel && llvm::hasSingleElement(module->getOps<func::FuncOp>()))
-    kernel = *module->getOps<func::FuncOp>().begin();
+  func::FuncOp kernel = findKernel(*module, file.operation);
   if (!kernel)
     return getOperation().emitError(file.path)
            << " has several kernels, and none that is called "

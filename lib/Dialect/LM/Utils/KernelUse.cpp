@@ -12,53 +12,84 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::lm;
 
-SmallVector<Type> lm::kernelElementTypes(StepOpInterface op,
-                                         SymbolTableCollection &symbols) {
-  SmallVector<Type> types;
-  for (const KernelArgument &argument : op.getKernelArguments()) {
-    switch (argument.kind) {
-    case KernelArgument::Kind::Rows:
-      types.push_back(getElementTypeOrSelf(argument.type));
-      break;
-    case KernelArgument::Kind::Vector:
-      types.push_back(lookupWeight(symbols, op, argument.vector)
-                          .getTensorType()
-                          .getElementType());
-      break;
-    case KernelArgument::Kind::Number:
-      types.push_back(argument.number.getType());
-      break;
-    }
-  }
-  return types;
-}
-
-int64_t lm::kernelChannels(StepOpInterface op, SymbolTableCollection &symbols) {
-  int64_t channels = 0;
-  for (const KernelArgument &argument : op.getKernelArguments()) {
-    if (argument.kind == KernelArgument::Kind::Vector)
+/// The channels of a row that kernels get at once: those of the first weight, or
+/// all.
+static int64_t channelsOf(ArrayRef<KernelArgument> arguments, Operation *op,
+                          SymbolTableCollection &symbols) {
+  for (const KernelArgument &argument : arguments)
+    if (argument.vector)
       return lookupWeight(symbols, op, argument.vector)
           .getTensorType()
           .getDimSize(0);
-    if (argument.kind == KernelArgument::Kind::Rows && channels == 0)
-      channels = cast<ShapedType>(argument.type).getDimSize(1);
-  }
-  return channels;
+  Value any = op->getOperand(0);
+  return cast<ShapedType>(any.getType()).getDimSize(1);
 }
 
-/// Whether `size` may be `extent`; a name alone is from then on.
+SmallVector<KernelArgument>
+lm::kernelArguments(StepOpInterface op, SymbolTableCollection &symbols) {
+  SmallVector<KernelArgument> arguments = op.getKernelArguments();
+  const int64_t channels = channelsOf(arguments, op, symbols);
+  for (KernelArgument &argument : arguments) {
+    if (argument.vector) {
+      argument.element = lookupWeight(symbols, op, argument.vector)
+                             .getTensorType()
+                             .getElementType();
+      argument.extents = {channels};
+    } else if (argument.isActivation && argument.extents.empty()) {
+      argument.extents = {"rows", channels};
+    }
+  }
+  return arguments;
+}
+
+SmallVector<Type> lm::kernelElementTypes(ArrayRef<KernelArgument> arguments) {
+  return llvm::map_to_vector(
+      arguments, [](const KernelArgument &each) { return each.element; });
+}
+
+/// Whether `size` may be `extent`; its only name that is unknown is known from
+/// then on.
 static bool bind(block::SizeAttr size, int64_t extent,
                  block::Bindings &bindings) {
-  if (size.getFactor() == 1 && size.getNames().size() == 1)
-    return bindings.try_emplace(size.getNames()[0].getValue(), extent)
-               .first->second == extent;
-  return block::knownSize(size, bindings) == extent;
+  int64_t known = size.getFactor();
+  StringAttr unknown;
+  for (StringAttr name : size.getNames()) {
+    auto bound = bindings.find(name.getValue());
+    if (bound == bindings.end()) {
+      if (unknown)
+        return false;
+      unknown = name;
+    } else if (llvm::MulOverflow(known, bound->second, known)) {
+      return false;
+    }
+  }
+  if (!unknown)
+    return known == extent;
+  if (known == 0 || extent % known != 0)
+    return false;
+  bindings[unknown.getValue()] = extent / known;
+  return true;
 }
 
-FailureOr<block::Bindings> lm::bindKernel(StepOpInterface op,
-                                          func::FuncOp kernel,
-                                          DictionaryAttr parameters,
-                                          SymbolTableCollection &symbols) {
+/// `[rows, 64]`.
+static std::string toString(ArrayRef<KernelExtent> extents) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "[";
+  llvm::interleaveComma(extents, stream, [&](const KernelExtent &extent) {
+    if (extent.name.empty())
+      stream << extent.known;
+    else
+      stream << extent.name;
+  });
+  stream << "]";
+  return text;
+}
+
+FailureOr<block::Bindings>
+lm::bindKernel(Operation *op, func::FuncOp kernel,
+               ArrayRef<KernelArgument> arguments,
+               ArrayRef<KernelConstant> constants, DictionaryAttr parameters) {
   const auto refuse = [&](const Twine &what) {
     return op->emitOpError("cannot be computed by kernel ")
            << kernel.getSymName() << ": " << what;
@@ -74,16 +105,18 @@ FailureOr<block::Bindings> lm::bindKernel(StepOpInterface op,
              failure();
     bindings[parameter.getName()] = value.getInt();
   }
-  const SmallVector<KernelArgument> given = op.getKernelArguments();
-  if (given.size() != kernel.getNumArguments())
+  for (const KernelConstant &constant : constants)
+    if (block::ParameterAttr parameter =
+            block::parametersOf(kernel).find(constant.name);
+        parameter && !parameter.isTuned())
+      bindings.try_emplace(constant.name, constant.value);
+  if (arguments.size() != kernel.getNumArguments())
     return refuse("it takes " + Twine(kernel.getNumArguments()) +
-                  " arguments, and is given " + Twine(given.size())),
+                  " arguments, and is given " + Twine(arguments.size())),
            failure();
-  const SmallVector<Type> elements = kernelElementTypes(op, symbols);
-  const int64_t channels = kernelChannels(op, symbols);
-  // What the first rows call how many there are.
-  block::SizeAttr rows;
-  for (auto [number, argument] : llvm::enumerate(given)) {
+  // What the kernel calls the extents that have names.
+  llvm::StringMap<block::SizeAttr> names;
+  for (auto [number, argument] : llvm::enumerate(arguments)) {
     const Type type = kernel.getArgumentTypes()[number];
     block::SizesAttr sizes = block::sizesOfArgument(kernel, number);
     const auto differs = [&](const Twine &what) {
@@ -91,34 +124,40 @@ FailureOr<block::Bindings> lm::bindKernel(StepOpInterface op,
                     ", must be " + what),
              failure();
     };
-    if (getElementTypeOrSelf(type) != elements[number] ||
-        (argument.kind == KernelArgument::Kind::Number) != !sizes) {
+    if (getElementTypeOrSelf(type) != argument.element ||
+        argument.extents.empty() != !sizes) {
       std::string element;
-      llvm::raw_string_ostream(element) << elements[number];
-      return differs((argument.kind == KernelArgument::Kind::Number
-                          ? "a number of "
-                          : "memory of ") +
+      llvm::raw_string_ostream(element) << argument.element;
+      return differs((argument.extents.empty() ? "a number of " : "memory of ") +
                      element);
     }
     if (!sizes)
       continue;
-    ArrayRef<block::SizeAttr> own = sizes.getSizes();
-    const bool isRows = argument.kind == KernelArgument::Kind::Rows;
-    if (isRows) {
-      if (!rows && own.size() == 2)
-        rows = own[0];
-      if (own.size() != 2 || own[0] != rows || own[0].getFactor() != 1 ||
-          own[0].getNames().size() != 1 ||
-          block::parametersOf(kernel).find(own[0].getNames()[0]))
-        return differs("[rows, channels], with one name of rows in all");
-      if (cast<ShapedType>(argument.type).getDimSize(1) % channels != 0)
-        return differs("of a multiple of " + Twine(channels) + " channels");
-    } else if (own.size() != 1) {
-      return differs("[channels]");
+    const std::string expected = toString(argument.extents);
+    if (sizes.getSizes().size() != argument.extents.size())
+      return differs(expected);
+    for (auto [size, extent] : llvm::zip(sizes.getSizes(), argument.extents)) {
+      if (extent.name.empty()) {
+        if (!bind(size, extent.known, bindings))
+          return differs(expected);
+        continue;
+      }
+      block::SizeAttr &named = names[extent.name];
+      if (!named)
+        named = size;
+      if (size != named || size.getFactor() != 1 ||
+          size.getNames().size() != 1 ||
+          block::parametersOf(kernel).find(size.getNames()[0]))
+        return differs(expected + ", with one name of its own for the " +
+                       extent.name + " of all arguments");
     }
-    if ((rows && own.back() == rows) || !bind(own.back(), channels, bindings))
-      return differs("of " + Twine(channels) + " channels");
   }
+  // A size of one must not be known from another.
+  for (const auto &[extent, size] : names)
+    if (bindings.contains(size.getNames()[0].getValue()))
+      return refuse("'" + size.getNames()[0].getValue() +
+                    "' are the " + extent + ", and something else"),
+             failure();
   std::string problem;
   {
     ScopedDiagnosticHandler handler(op->getContext(),
@@ -132,6 +171,13 @@ FailureOr<block::Bindings> lm::bindKernel(StepOpInterface op,
   return refuse(problem), failure();
 }
 
+func::FuncOp lm::findKernel(ModuleOp module, StringRef operation) {
+  if (auto kernel = module.lookupSymbol<func::FuncOp>(operation))
+    return kernel;
+  auto all = module.getOps<func::FuncOp>();
+  return llvm::hasSingleElement(all) ? *all.begin() : func::FuncOp();
+}
+
 FailureOr<std::optional<KernelUse>>
 lm::findKernelUse(Operation *op, SymbolTableCollection &symbols) {
   auto use = op->getAttrOfType<KernelAttr>(kernelAttributeName);
@@ -142,8 +188,10 @@ lm::findKernelUse(Operation *op, SymbolTableCollection &symbols) {
   if (!kernel || !block::isKernel(kernel))
     return op->emitOpError("is computed by ")
            << use.getName() << ", which is no kernel of the module";
-  FailureOr<block::Bindings> bindings = bindKernel(
-      cast<StepOpInterface>(op), kernel, use.getParameters(), symbols);
+  auto step = cast<StepOpInterface>(op);
+  FailureOr<block::Bindings> bindings =
+      bindKernel(op, kernel, kernelArguments(step, symbols),
+                 step.getKernelConstants(), use.getParameters());
   if (failed(bindings))
     return failure();
   return std::optional<KernelUse>({kernel, std::move(*bindings)});

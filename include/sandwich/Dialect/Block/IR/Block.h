@@ -26,7 +26,7 @@
 namespace sandwich::block {
 
 /// The most dimensions of a block.
-inline constexpr size_t mostDimensions = 4;
+inline constexpr size_t mostDimensions = 6;
 
 /// What a kernel's parameters are, and sizes of its arguments that are known.
 using Bindings = llvm::StringMap<int64_t>;
@@ -43,6 +43,8 @@ readBinding(llvm::StringRef text);
 bool isNumber(mlir::Type type);
 /// Whether it is that of a block: a tensor of numbers with sizes.
 bool isBlock(mlir::Type type);
+/// Whether it is that of a block of indices in one dimension.
+bool isBlockOfIndices(mlir::Type type);
 /// Whether `name` is one that sizes and parameters may have.
 bool isName(llvm::StringRef name);
 
@@ -69,6 +71,11 @@ mlir::MemRefType memoryOf(llvm::ArrayRef<SizeAttr> sizes, mlir::Type element);
 /// not go together.
 std::optional<llvm::SmallVector<SizeAttr>>
 broadcastSizes(llvm::ArrayRef<SizeAttr> lhs, llvm::ArrayRef<SizeAttr> rhs);
+
+/// Those that an access of memory at `places` has: of each that is no index.
+llvm::SmallVector<SizeAttr> sizesOfPlaces(mlir::TypeRange places);
+/// Of a block that is interleaved with another one; none if it is too large.
+llvm::SmallVector<SizeAttr> interleavedSizes(llvm::ArrayRef<SizeAttr> sizes);
 
 /// Whether it is a kernel: it has parameters, be they none.
 bool isKernel(mlir::func::FuncOp function);

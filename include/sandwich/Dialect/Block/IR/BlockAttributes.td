@@ -22,7 +22,7 @@ def Block_SizeAttr : AttrDef<Block_Dialect, "Size"> {
     `#block.size<2 * LANES>`: a factor, which is left out where it is 1, and names
     in alphabetical order.
 
-    Constraints: (C1) the factor is between 1 and 2^20; (C2) there are at most four
+    Constraints: (C1) the factor is between 1 and 2^20; (C2) there are at most six
     names, each of letters, digits and `_`, in alphabetical order.
   }];
   let parameters = (ins "int64_t":$factor,
@@ -49,7 +49,7 @@ def Block_SizesAttr : AttrDef<Block_Dialect, "Sizes",
   let description = [{
     `#block.sizes<ROWS, 2 * LANES, 4>`; of a tensor, one of every dimension.
 
-    Constraints: (C1) there are as many as dimensions, at most four; (C2) a
+    Constraints: (C1) there are as many as dimensions, at most six; (C2) a
     dimension is static where its size has no name, and only there.
   }];
   let parameters = (ins ArrayRefParameter<"::sandwich::block::SizeAttr">:$sizes);

@@ -52,7 +52,7 @@ def Block_Dialect : Dialect {
 
     Constraints: (C1) parameters are an attribute of a function with a body, and
     sizes of one of its arguments that is a memref with identity layout; (C2) arguments
-    are numbers, or memory of them of at most four dimensions, with as many sizes, and
+    are numbers, or memory of them of at most six dimensions, with as many sizes, and
     a dimension is static where its size has no name, and only there; (C3) a name is that of a parameter, or alone the size of
     an argument's dimension.
   }];

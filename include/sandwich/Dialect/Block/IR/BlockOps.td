@@ -21,7 +21,10 @@ def Block_Block : Type<CPred<"::sandwich::block::isBlock($_self)">,
   "a block of numbers">;
 def Block_Number : Type<CPred<"::sandwich::block::isNumber($_self)">,
   "a float, an integer without a sign, or an index">;
-def Block_IndexOrRange : AnyTypeOf<[Index, Block_RangeType]>;
+def Block_BlockOfIndices : Type<CPred<"::sandwich::block::isBlockOfIndices($_self)">,
+  "a block of indices in one dimension">;
+/// Where memory is accessed in one dimension.
+def Block_Place : AnyTypeOf<[Index, Block_RangeType, Block_BlockOfIndices]>;
 
 def Block_SizeOp : Block_Op<"size", [Pure]> {
   let summary = "A size as a number";
@@ -86,15 +89,15 @@ class Block_MemoryOp<string mnemonic, list<Trait> traits = []>
 def Block_LoadOp : Block_MemoryOp<"load"> {
   let summary = "Reads a block";
   let description = [{
-    Its dimensions are those of `memory` that a range is given of, in their order.
-    What is not there is zero, and not read.
+    Its dimensions are those of `memory` that a range, or a block of indices, is
+    given of, in their order. What is not there is zero, and not read.
 
-    Constraints: (C1) there is an index or a range of every dimension of `memory`,
-    at least one of them a range; (C2) the block has the ranges' sizes and the
-    memory's elements.
+    Constraints: (C1) there is an index, a range or a block of indices of every
+    dimension of `memory`, at least one of them no index; (C2) the block has the
+    sizes of those, and the memory's elements.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memory,
-                       Variadic<Block_IndexOrRange>:$indices);
+                       Variadic<Block_Place>:$indices);
   let results = (outs Block_Block:$result);
   let assemblyFormat = [{
     $memory `[` $indices `]` attr-dict `:` type($memory) `,` type($indices) `->` type($result)
@@ -104,17 +107,35 @@ def Block_LoadOp : Block_MemoryOp<"load"> {
 def Block_StoreOp : Block_MemoryOp<"store"> {
   let summary = "Writes a block";
   let description = [{
-    As `block.load` reads it. What is not there is not written.
+    As `block.load` reads it. What is not there is not written; of what has the same
+    place it is unknown which is.
 
-    Constraints: (C1) there is an index or a range of every dimension of `memory`,
-    at least one of them a range; (C2) the block has the ranges' sizes and the
-    memory's elements.
+    Constraints: (C1) there is an index, a range or a block of indices of every
+    dimension of `memory`, at least one of them no index; (C2) the block has the
+    sizes of those, and the memory's elements.
   }];
   let arguments = (ins Block_Block:$value,
                        Arg<AnyMemRef, "", [MemWrite]>:$memory,
-                       Variadic<Block_IndexOrRange>:$indices);
+                       Variadic<Block_Place>:$indices);
   let assemblyFormat = [{
     $value `,` $memory `[` $indices `]` attr-dict `:` type($value) `,` type($memory) `,` type($indices)
+  }];
+}
+
+def Block_PrefetchOp : Block_MemoryOp<"prefetch"> {
+  let summary = "Asks for what will be read";
+  let description = [{
+    Each cache line of what `block.load` would read, be it there or not: nothing
+    is reached by it, so that places outside of `memory` do no harm.
+
+    Constraints: (C1) there is an index, a range or a block of indices of every
+    dimension of `memory`.
+  }];
+  // As upstream's: what only reads and gives nothing would be no use to anybody.
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memory,
+                       Variadic<Block_Place>:$indices);
+  let assemblyFormat = [{
+    $memory `[` $indices `]` attr-dict `:` type($memory) `,` type($indices)
   }];
 }
 
@@ -126,7 +147,7 @@ def Block_ScratchOp : Block_Op<"scratch"> {
 
     Constraints: (C1) there are as many sizes as dimensions, and a dimension is
     static where its size has no name, and only there; (C2) elements are numbers,
-    the layout is the identity, and there are at most four dimensions.
+    the layout is the identity, and there are at most six dimensions.
   }];
   let arguments = (ins Block_SizesAttr:$sizes);
   let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$memory);
@@ -171,6 +192,29 @@ def Block_BroadcastOp : Block_Op<"broadcast", [Pure]> {
   let results = (outs Block_Block:$result);
   let assemblyFormat = "$block attr-dict `:` type($block) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Block_InterleaveOp : Block_Op<"interleave", [Pure, AllTypesMatch<["lhs", "rhs"]>]> {
+  let summary = "One from here, one from there";
+  let description = [{
+    Along the last dimension, which has twice as many numbers then.
+
+    Constraints: (C1) the result has twice the last size, and the same numbers.
+  }];
+  let arguments = (ins Block_Block:$lhs, Block_Block:$rhs);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Block_AssertOp : Block_Op<"assert"> {
+  let summary = "What must hold of parameters";
+  let description = [{
+    No code is made for parameters of which `condition` does not hold, or is not
+    known.
+  }];
+  let arguments = (ins I1:$condition, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message attr-dict";
 }
 
 def Block_ReduceOp : Block_Op<"reduce", [Pure]> {

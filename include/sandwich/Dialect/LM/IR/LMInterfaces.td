@@ -82,6 +82,10 @@ def LM_StepOpInterface : OpInterface<"StepOpInterface"> {
         "of its arguments; nothing where none can.",
         "::llvm::SmallVector<::sandwich::lm::KernelArgument>",
         "getKernelArguments", (ins), "", "return {};">,
+    InterfaceMethod<
+        "What such a kernel may have constants for.",
+        "::llvm::SmallVector<::sandwich::lm::KernelConstant>",
+        "getKernelConstants", (ins), "", "return {};">,
     InterfaceMethod<"What a call costs, beside what is read and written of "
                     "activations.",
                     "::sandwich::lm::StepCost", "getCost",

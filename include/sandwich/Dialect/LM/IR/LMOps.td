@@ -276,7 +276,8 @@ def LM_RotaryTableOp : LM_DestinationOp<"rotary_table", [],
 }
 
 def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments],
-    ["getPhaseInputs", "canNarrowResult", "getPartialSumsBytes", "getCost"]> {
+    ["getPhaseInputs", "canNarrowResult", "getPartialSumsBytes", "getCost",
+     "getKernelArguments", "getKernelConstants"]> {
   let summary = "Attention over the paged cache";
   let description = [{
     For each token and query head, softmax of `scale * query . key` over the
@@ -446,7 +447,7 @@ def LM_LinearOp : LM_TensorOp<"linear", [
 }
 
 def LM_RotateOp : LM_DestinationOp<"rotate", [],
-    ["splitsRows", "getOverwritten"]> {
+    ["splitsRows", "getOverwritten", "getKernelArguments"]> {
   let summary = "Rotary position embedding";
   let description = [{
     Rotates each head's channel pairs (i, i + head_dim/2) by the angles of the
@@ -509,7 +510,8 @@ def LM_SiluMulOp : LM_DestinationOp<"silu_mul", [],
 }
 
 def LM_GeluOp : LM_DestinationOp<"gelu", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+    ["splitsRows", "getOverwritten", "canNarrowResult", "getKernelArguments",
+     "getKernelConstants"]> {
   let summary = "The activation of the feed-forward block, without a gate";
   let description = [{
     Of each element, rounded to the result's type (Hendrycks and Gimpel, 2016):
@@ -533,7 +535,8 @@ def LM_GeluOp : LM_DestinationOp<"gelu", [],
 }
 
 def LM_TanhOp : LM_DestinationOp<"tanh", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+    ["splitsRows", "getOverwritten", "canNarrowResult",
+     "getKernelArguments"]> {
   let summary = "The activation of a classification head";
   let description = [{
     `tanh(x)` of each element, rounded to the result's type.
@@ -570,7 +573,8 @@ def LM_AddOp : LM_DestinationOp<"add", [],
   }];
 }
 
-def LM_RoundOp : LM_DestinationOp<"round", [], ["splitsRows"]> {
+def LM_RoundOp : LM_DestinationOp<"round", [],
+    ["splitsRows", "getKernelArguments"]> {
   let summary = "A copy of an activation in bf16";
   let description = [{
     `result = input`, rounded to the nearest bf16, ties to even: what matmuls of

@@ -74,25 +74,42 @@ struct WeightUse {
   WeightRole role;
 };
 
+/// How large a dimension of what a kernel is given is: as known, or, where it has
+/// a name, as whoever calls the kernel says each time, the same in all arguments.
+struct KernelExtent {
+  KernelExtent(int64_t known) : known(known) {}
+  template <size_t size>
+  KernelExtent(const char (&name)[size]) : name(name) {}
+
+  int64_t known = 0;
+  llvm::StringRef name;
+};
+
 /// What a kernel in the place of an operation is given.
 struct KernelArgument {
-  enum class Kind : uint8_t {
-    /// Rows of activations, [rows, channels]: `rows`, or, where that is null,
-    /// the result.
-    Rows,
-    /// A weight of one dimension.
-    Vector,
-    /// An f32.
-    Number,
-  };
-  Kind kind;
   /// How messages call it.
   llvm::StringRef name;
-  /// Of rows.
-  mlir::Type type = {};
+  /// Of its numbers; null of a weight, which knows.
+  mlir::Type element = {};
+  /// Of memory; none of a number. Those of a weight, [channels], and of rows
+  /// that say nothing else, [rows, channels], follow from the weight, of whose
+  /// channels rows may have several times as many.
+  llvm::SmallVector<KernelExtent> extents = {};
+
+  /// One of the operation's own that it is: rows of an activation, null while
+  /// there is no buffer for the result,
+  bool isActivation = false;
   mlir::Value rows = {};
+  /// a weight of one dimension,
   mlir::FlatSymbolRefAttr vector = {};
+  /// or a number.
   mlir::FloatAttr number = {};
+};
+
+/// A number that a kernel with a constant of this name is given.
+struct KernelConstant {
+  llvm::StringRef name;
+  int64_t value;
 };
 
 /// What one call of an operation costs, where it is known.

@@ -14,22 +14,26 @@
 
 namespace sandwich::lm {
 
-/// The numbers of the arguments that `op` gives a kernel in its place.
+/// What `op` gives a kernel in its place, all of it known.
+llvm::SmallVector<KernelArgument>
+kernelArguments(StepOpInterface op, mlir::SymbolTableCollection &symbols);
+
+/// The types of their numbers.
 llvm::SmallVector<mlir::Type>
-kernelElementTypes(StepOpInterface op, mlir::SymbolTableCollection &symbols);
+kernelElementTypes(llvm::ArrayRef<KernelArgument> arguments);
 
-/// The channels of a row that `op` gives a kernel: those of its weight, of
-/// which rows may have several after another, or all.
-int64_t kernelChannels(StepOpInterface op,
-                       mlir::SymbolTableCollection &symbols);
-
-/// Checks that `kernel` takes what `op` gives: rows [rows, channels], vectors
-/// [channels] and numbers, in their order. Returns what sizes and parameters
-/// are then, of which `parameters` may have some. Errors are emitted at `op`.
+/// Checks that `kernel` takes `arguments`, in their order. Returns what sizes
+/// and parameters are then, of which `parameters` may have some, and
+/// `constants` those that the kernel asks for. Errors are emitted at `op`.
 mlir::FailureOr<block::Bindings>
-bindKernel(StepOpInterface op, mlir::func::FuncOp kernel,
-           mlir::DictionaryAttr parameters,
-           mlir::SymbolTableCollection &symbols);
+bindKernel(mlir::Operation *op, mlir::func::FuncOp kernel,
+           llvm::ArrayRef<KernelArgument> arguments,
+           llvm::ArrayRef<KernelConstant> constants,
+           mlir::DictionaryAttr parameters);
+
+/// The kernel of `module` for `lm.OPERATION`: the one of that name, or the only
+/// one; null if there is none.
+mlir::func::FuncOp findKernel(mlir::ModuleOp module, llvm::StringRef operation);
 
 /// The kernel that `op` says computes it, which fits; null if it says none.
 /// Errors, of one that is not there or does not fit, are emitted.
