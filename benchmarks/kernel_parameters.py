@@ -24,10 +24,10 @@ CASES = {
     "softmax": [("rows=1", "channels=32000"), ("rows=256", "channels=512")],
     "silu_mul": [("rows=1", "channels=5504"), ("rows=256", "channels=5504")],
     "add": [("rows=1", "channels=2048"), ("rows=256", "channels=2048")],
-    "attention": [("queries=1", "keys=1024"), ("queries=16", "keys=1024"),
-                  ("queries=256", "keys=256"), ("queries=512", "keys=2048")],
+    "contiguous_attention": [("queries=1", "keys=1024"), ("queries=16", "keys=1024"),
+                             ("queries=256", "keys=256"), ("queries=512", "keys=2048")],
 }
-CONSTANTS = {"attention": ("DIM=64", "CAUSAL=1")}
+CONSTANTS = {"contiguous_attention": ("DIM=64", "CAUSAL=1")}
 
 
 def main():

@@ -218,9 +218,9 @@ def main():
                 tokens = given[4]
                 q, keys, values, out = given[:4]
                 copy = os.path.join(folder, "builtin.kernel")
-                shutil.copy(os.path.join(SOURCE, "kernels/attention.kernel"), copy)
+                shutil.copy(os.path.join(SOURCE, "kernels/contiguous_attention.kernel"), copy)
                 entry, choice, _ = benchmark.tuned(
-                    copy, "attention",
+                    copy, "contiguous_attention",
                     ["--parameter=DIM=64", "--parameter=CAUSAL=0", "--size=queries=1",
                      f"--size=keys={tokens}"])
                 columns = aligned(keys.T.copy())

@@ -60,6 +60,10 @@ findOpenKernels(ModuleOp module, const CompileOptions &options,
   std::vector<OpenKernel> found;
   SymbolTableCollection symbols;
   WalkResult result = module.walk([&](lm::StepOpInterface op) {
+    // What its kernel leaves open is as its schedules say: they are tuned, and
+    // blocks of its cache are no random numbers.
+    if (isa<lm::AttentionOp>(op))
+      return WalkResult::advance();
     FailureOr<std::optional<lm::KernelUse>> use =
         lm::findKernelUse(op, symbols);
     if (failed(use))

@@ -26,6 +26,9 @@ void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
   manager.addPass(createStripModel());
   manager.addPass(createApproximateMath());
   if (options.expandBF16) {
+    arith::ArithEmulateUnsupportedFloatsOptions emulate;
+    emulate.sourceTypeStrs = {"bf16"};
+    manager.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
     arith::ArithExpandOpsPassOptions expand;
     expand.includeBf16 = true;
     manager.addPass(arith::createArithExpandOpsPass(expand));
@@ -45,6 +48,8 @@ void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
   manager.addPass(createFinalizeMemRefToLLVMConversionPass());
   manager.addPass(createConvertToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
+  if (options.expandBF16)
+    manager.addPass(createMoveBF16());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 }

@@ -42,6 +42,10 @@ makeFunction(mlir::func::FuncOp kernel, llvm::StringRef name,
              llvm::ArrayRef<mlir::Type> argumentTypes = {},
              BoundsChecks *checks = nullptr);
 
+/// Whether no assertion of `kernel` fails for `bindings`, which have all
+/// parameters: of others no code is made.
+bool holdAssertions(mlir::func::FuncOp kernel, const Bindings &bindings);
+
 } // namespace sandwich::block
 
 #endif // SANDWICH_CONVERSION_BLOCKTOVECTOR_H

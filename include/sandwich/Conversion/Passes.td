@@ -24,6 +24,23 @@ def ApproximateMath : Pass<"approximate-math"> {
   ];
 }
 
+def MoveBF16 : Pass<"move-bf16"> {
+  let summary = "Move bf16 as integers";
+  let description = [{
+    LLVM takes vectors of bf16 apart where the CPU has no instructions for them,
+    and calls a library that rounds each number to what it was, be it only loaded
+    with a mask, or chosen. Operations of the `llvm` dialect that move numbers
+    and do not compute with them move integers of as many bits.
+
+    ```mlir
+    // llvm.intr.masked.store %v, %p, %mask : vector<8xbf16>, ... becomes
+    %bits = llvm.bitcast %v : vector<8xbf16> to vector<8xi16>
+    llvm.intr.masked.store %bits, %p, %mask : vector<8xi16>, vector<8xi1> into !llvm.ptr
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
   let summary = "Lower nests and epilogues to loops around micro-kernels";
   let description = [{

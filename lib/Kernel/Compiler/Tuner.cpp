@@ -8,6 +8,7 @@
 
 #include "sandwich/Kernel/Compiler/Tuner.h"
 
+#include "sandwich/Conversion/BlockToVector.h"
 #include "sandwich/Dialect/Block/IR/Block.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/CheckedMath.h"
@@ -22,6 +23,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 
 using namespace mlir;
 using namespace sandwich;
@@ -317,6 +319,8 @@ private:
   const Clock::time_point begin = Clock::now();
   bool stopped = false, skipped = false;
   std::map<Choice, std::optional<double>> measured;
+  /// Those that assertions leave out.
+  std::set<Choice> left;
   Choice best;
 };
 
@@ -352,8 +356,15 @@ Result<std::optional<double>> Tuning::measure(const Choice &choice) {
 }
 
 Status Tuning::attempt(const Choice &choice, size_t most) {
-  if (measured.contains(choice))
+  if (measured.contains(choice) || left.contains(choice))
     return {};
+  // Of one that an assertion leaves out there is no code. The untuned one says
+  // why.
+  if (!measured.empty() &&
+      !block::holdAssertions(kernel, bindingsOf(choice))) {
+    left.insert(choice);
+    return {};
+  }
   if (!measured.empty() && hasEnded()) {
     skipped = true;
     return {};

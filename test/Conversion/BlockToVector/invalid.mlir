@@ -61,6 +61,25 @@ func.func @many() attributes {block.parameters = #block.parameters<>} {
 
 // -----
 
+func.func @assertion() attributes {block.parameters = #block.parameters<A in [4] = 4>} {
+  %a = block.size <A>
+  %four = arith.constant 4 : index
+  %differs = arith.cmpi ne, %a, %four : index
+  // expected-error @below {{does not hold: A is not 4}}
+  block.assert %differs, "A is not 4"
+  return
+}
+
+// -----
+
+func.func @unknown(%c: i1) attributes {block.parameters = #block.parameters<>} {
+  // expected-error @below {{asserts what is not known when code is made: c}}
+  block.assert %c, "c"
+  return
+}
+
+// -----
+
 func.func @call() attributes {block.parameters = #block.parameters<>} {
   // expected-error @below {{is nothing that a kernel may have}}
   func.call @call() : () -> ()

@@ -7,13 +7,13 @@ func.func @factor(%x: tensor<?xf32, #block.sizes<0 * N>>) { return }
 // -----
 
 // #block.size (C2): names.
-// expected-error @below {{(C2) a size is a product of more than 4 names, or of such as are not in order}}
+// expected-error @below {{(C2) a size is a product of more than 6 names, or of such as are not in order}}
 func.func @order(%x: tensor<?xf32, #block.sizes<N * M>>) { return }
 
 // -----
 
 // #block.sizes (C1): as many as dimensions.
-// expected-error @below {{(C1) a block of 2 dimensions has 1 sizes, or more than 4}}
+// expected-error @below {{(C1) a block of 2 dimensions has 1 sizes, or more than 6}}
 func.func @rank(%x: tensor<?x?xf32, #block.sizes<N>>) { return }
 
 // -----
@@ -123,7 +123,7 @@ func.func @inside(%r: !block.range<4>) {
 // -----
 
 func.func @indices(%x: memref<?x?xf32>, %r: !block.range<4>) {
-  // expected-error @below {{'block.load' op (C1) needs 2 indices, one a range or more, has 1 with 1 ranges}}
+  // expected-error @below {{'block.load' op (C1) needs 2 indices, one a range or a block of indices or more, has 1 with 1 of those}}
   %v = block.load %x[%r] : memref<?x?xf32>, !block.range<4> -> tensor<4xf32, #block.sizes<4>>
   return
 }
@@ -139,7 +139,7 @@ func.func @element(%x: memref<?xf32>, %r: !block.range<4>) {
 // -----
 
 func.func @number(%x: memref<?xf32>, %i: index, %v: tensor<4xf32, #block.sizes<4>>) {
-  // expected-error @below {{'block.store' op (C1) needs 1 indices, one a range or more, has 1 with 0 ranges}}
+  // expected-error @below {{'block.store' op (C1) needs 1 indices, one a range or a block of indices or more, has 1 with 0 of those}}
   block.store %v, %x[%i] : tensor<4xf32, #block.sizes<4>>, memref<?xf32>, index
   return
 }
@@ -210,12 +210,12 @@ func.func @all(%v: tensor<4xf32, #block.sizes<4>>) {
 
 // -----
 
-// expected-error @below {{(C2) has argument 0 of type '!block.range<4>', which is neither a number nor memory of numbers, of at most 4 dimensions}}
+// expected-error @below {{(C2) has argument 0 of type '!block.range<4>', which is neither a number nor memory of numbers, of at most 6 dimensions}}
 func.func @range_argument(%r: !block.range<4>) attributes {block.parameters = #block.parameters<>} { return }
 
 // -----
 
-// expected-error @below {{(C2) has argument 0 of type 'memref<4xvector<4xf32>>', which is neither a number nor memory of numbers, of at most 4 dimensions}}
+// expected-error @below {{(C2) has argument 0 of type 'memref<4xvector<4xf32>>', which is neither a number nor memory of numbers, of at most 6 dimensions}}
 func.func @vectors(%x: memref<4xvector<4xf32>> {block.sizes = #block.sizes<4>}) attributes {block.parameters = #block.parameters<>} { return }
 
 // -----
@@ -223,5 +223,29 @@ func.func @vectors(%x: memref<4xvector<4xf32>> {block.sizes = #block.sizes<4>}) 
 func.func @truth(%v: tensor<4xi1, #block.sizes<4>>) {
   // expected-error @below {{'block.reduce' op (C3) is of truth, not of numbers}}
   %w = block.reduce max %v : tensor<4xi1, #block.sizes<4>> -> i1
+  return
+}
+
+// -----
+
+func.func @gather(%x: memref<?xf32>, %p: tensor<4x2xindex, #block.sizes<4, 2>>) {
+  // expected-error @below {{'block.load' op operand #1 must be variadic of index or Neighbors in one dimension, as many as its size says or a block of indices in one dimension}}
+  %v = block.load %x[%p] : memref<?xf32>, tensor<4x2xindex, #block.sizes<4, 2>> -> tensor<4x2xf32, #block.sizes<4, 2>>
+  return
+}
+
+// -----
+
+func.func @prefetch(%x: memref<?x?xf32>, %i: index) {
+  // expected-error @below {{'block.prefetch' op (C1) needs 2 indices, has 1}}
+  block.prefetch %x[%i] : memref<?x?xf32>, index
+  return
+}
+
+// -----
+
+func.func @interleave(%v: tensor<4xf32, #block.sizes<4>>) {
+  // expected-error @below {{'block.interleave' op (C1) has not twice the last size, or not its numbers}}
+  %w = block.interleave %v, %v : tensor<4xf32, #block.sizes<4>> -> tensor<4xf32, #block.sizes<4>>
   return
 }

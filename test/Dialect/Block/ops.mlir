@@ -43,5 +43,16 @@ func.func @everything(%x: memref<?x?xf32> {block.sizes = #block.sizes<rows, 2 * 
   %g = block.broadcast %e : tensor<4x1xf32, #block.sizes<4, 1>> -> tensor<4x?xf32, #block.sizes<4, LANES>>
   // CHECK: arith.addf %[[A]], %{{.*}} : tensor<4x?xf32, #block.sizes<4, LANES>>
   %h = arith.addf %a, %g : tensor<4x?xf32, #block.sizes<4, LANES>>
+  // CHECK: %[[GATHERED:.*]] = block.load %[[X]][%{{.*}}, %{{.*}}] : memref<?x?xf32>, index, tensor<?xindex, #block.sizes<LANES>> -> tensor<?xf32, #block.sizes<LANES>>
+  %gathered = block.load %x[%i, %positions] : memref<?x?xf32>, index, tensor<?xindex, #block.sizes<LANES>> -> tensor<?xf32, #block.sizes<LANES>>
+  // CHECK: block.store %[[GATHERED]], %[[X]][%{{.*}}, %{{.*}}] : tensor<?xf32, #block.sizes<LANES>>, memref<?x?xf32>, index, tensor<?xindex, #block.sizes<LANES>>
+  block.store %gathered, %x[%i, %positions] : tensor<?xf32, #block.sizes<LANES>>, memref<?x?xf32>, index, tensor<?xindex, #block.sizes<LANES>>
+  // CHECK: block.prefetch %[[X]][%{{.*}}, %{{.*}}] : memref<?x?xf32>, index, !block.range<LANES>
+  block.prefetch %x[%i, %r] : memref<?x?xf32>, index, !block.range<LANES>
+  // CHECK: block.interleave %[[GATHERED]], %[[GATHERED]] : tensor<?xf32, #block.sizes<LANES>> -> tensor<?xf32, #block.sizes<2 * LANES>>
+  %pairs = block.interleave %gathered, %gathered : tensor<?xf32, #block.sizes<LANES>> -> tensor<?xf32, #block.sizes<2 * LANES>>
+  %truth = arith.constant true
+  // CHECK: block.assert %{{.*}}, "must hold"
+  block.assert %truth, "must hold"
   return
 }

@@ -4,7 +4,7 @@
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=silu_mul 2>&1 | FileCheck %s --check-prefix=OPTION
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=foo=%t/silu.kernel 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=attention=%t/silu.kernel 2>&1 | FileCheck %s --check-prefix=LEFT
-// RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=tanh=%t/silu.kernel 2>&1 | FileCheck %s --check-prefix=PLACE
+// RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=deal_rows=%t/silu.kernel 2>&1 | FileCheck %s --check-prefix=PLACE
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=silu_mul=%t/none.kernel 2>&1 | FileCheck %s --check-prefix=FILE
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=silu_mul=%t/norm.kernel 2>&1 | FileCheck %s --check-prefix=COUNT
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=silu_mul=%t/flat.kernel 2>&1 | FileCheck %s --check-prefix=FLAT
@@ -27,12 +27,12 @@
 // OPTION: kernel 'silu_mul' is not OPERATION=FILE
 // NONE: kernel 'foo={{.*}}': there is no operation lm.foo
 // LEFT: no operation lm.attention is left that {{.*}}silu.kernel could compute
-// PLACE: 'lm.tanh' op is nothing that a kernel can take the place of
+// PLACE: 'lm.deal_rows' op is nothing that a kernel can take the place of
 // FILE: none.kernel: {{.*}}No such file
 // COUNT: 'lm.silu_mul' op cannot be computed by kernel rms_norm: it takes 4 arguments, and is given 3
-// FLAT: 'lm.silu_mul' op cannot be computed by kernel f: its argument 1, the up, must be [rows, channels], with one name of rows in all
+// FLAT: 'lm.silu_mul' op cannot be computed by kernel f: its argument 1, the up, must be [rows, 64]{{$}}
 // TYPE: 'lm.silu_mul' op cannot be computed by kernel f: its argument 2, the result, must be memory of f32
-// SIZE: 'lm.silu_mul' op cannot be computed by kernel f: its argument 0, the gate, must be of 64 channels
+// SIZE: 'lm.silu_mul' op cannot be computed by kernel f: its argument 0, the gate, must be [rows, 64]
 // CONSTANT: 'lm.silu_mul' op cannot be computed by kernel f: needs its constant 'DIM'
 // TEXT: text.kernel:2:9: error: 'z' is not set before this
 
@@ -44,7 +44,7 @@ func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x64xbf16>) -> (tensor<?x64xf32>, 
   %b = lm.silu_mul %y, %y : tensor<?x64xbf16>
   %c = lm.rms_norm %a, @norm epsilon 1.0e-5 : tensor<?x64xf32> -> tensor<?x64xf32>
   %d = lm.rms_norm %c, @head_norm epsilon 1.0e-5 : tensor<?x64xf32> -> tensor<?x64xf32>
-  %e = lm.tanh %d : tensor<?x64xf32>
+  %e = lm.deal_rows %d among 2 : tensor<?x64xf32>
   return %e, %b : tensor<?x64xf32>, tensor<?x64xbf16>
 }
 

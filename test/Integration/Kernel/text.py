@@ -5,6 +5,7 @@
 
     text.py SOURCE
 """
+import math
 import sys
 import threading
 
@@ -101,7 +102,7 @@ def check_rotate(kernel):
                   1e-6, HALF=half, LANES=lanes)
 
 
-def check_attention(kernel):
+def check_contiguous_attention(kernel):
     for queries, keys, dim, causal in ((1, 1, 8, 0), (1, 17, 64, 1), (5, 5, 64, 1),
                                        (13, 40, 20, 1), (9, 33, 32, 0)):
         for rows in 1, 2, 4, 8:
@@ -113,9 +114,126 @@ def check_attention(kernel):
                     seen = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
                     scores = np.where(seen, scores, -np.inf)
                 weight = np.exp(scores - scores.max(1, keepdims=True))
-                check("attention", kernel, (query, key, value, dim**-0.5, y), y,
+                check("contiguous_attention", kernel, (query, key, value, dim**-0.5, y), y,
                       weight @ value / weight.sum(1, keepdims=True), 2e-6, DIM=dim,
                       CAUSAL=causal, ROWS=rows, KEYS=keys_at_once, LANES=lanes)
+
+
+def paged(keys, values, table, blocks, pair):
+    """Keys and values [heads, positions, dim] as a cache with its blocks in any order."""
+    heads, positions, dim = keys.shape
+    shape = (blocks, heads, dim // pair, 16, pair)
+    key = np.full(shape, np.nan, np.float32)
+    value = np.full((blocks, heads, 16, dim // pair, pair), np.nan, np.float32)
+    for position in range(positions):
+        block, place = table[position // 16], position % 16
+        key[block, :, :, place] = keys[:, position].reshape(heads, -1, pair)
+        value[block, :, place] = values[:, position].reshape(heads, -1, pair)
+    return key, value
+
+
+def check_attention(kernel):
+    for tokens, heads, group, dim, context, causal, kind, parameters in (
+            (1, 2, 1, 8, 1, 1, "f32", dict(ROWS=1, KEYS=1, CHUNK=2, PARTS=2, CHANNELS=4)),
+            (1, 3, 4, 64, 100, 1, "f32", dict(ROWS=4, KEYS=2, CHUNK=4, LANES=64)),
+            (1, 2, 4, 32, 70, 1, "bf16", dict(ROWS=2, KEYS=3, CHUNK=3, CHANNELS=4, PARTS=4)),
+            (1, 2, 2, 32, 90, 1, "i8", dict(ROWS=2, KEYS=2, CHUNK=2, CHANNELS=4)),
+            (5, 1, 3, 64, 37, 1, "f16", dict(ROWS=5, KEYS=2, CHUNK=2)),
+            (7, 1, 2, 96, 50, 1, "bf16", dict(ROWS=3, KEYS=1, CHUNK=2, LANES=32)),
+            (6, 1, 2, 20, 33, 0, "bf16", dict(ROWS=6, KEYS=1, CHUNK=8, LANES=16)),
+            (9, 2, 1, 20, 20, 1, "i8", dict(ROWS=4, KEYS=1, CHUNK=1, LANES=16))):
+        blocks, pair = (context + 15) // 16, 2 if kind == "bf16" else 1
+        table = np.random.default_rng(3).permutation(blocks + 2)[:blocks].astype(np.int32)
+        query = random(tokens, heads, group, dim)
+        keys, values = random(heads, context, dim), random(heads, context, dim)
+        scales = np.zeros((2, blocks + 2, heads, 16 if kind == "i8" else 0), np.float32)
+        if kind == "bf16":
+            keys, values = from_bf16(to_bf16(keys)), from_bf16(to_bf16(values))
+        elif kind == "f16":
+            keys, values = keys.astype(np.float16), values.astype(np.float16)
+        elif kind == "i8":
+            numbers = np.random.default_rng(4)
+            scales[:] = numbers.uniform(0.001, 0.02, scales.shape)
+            keys = numbers.integers(-127, 128, keys.shape).astype(np.float32)
+            values = numbers.integers(-127, 128, values.shape).astype(np.float32)
+        key, value = paged(keys, values, table, blocks + 2, pair)
+        if kind == "bf16":
+            key, value = to_bf16(key), to_bf16(value)
+        elif kind in ("f16", "i8"):
+            to = np.float16 if kind == "f16" else np.int8
+            with np.errstate(invalid="ignore"):
+                key, value = key.astype(to), value.astype(to)
+        keys, values = keys.astype(np.float64), values.astype(np.float64)
+        if kind == "i8":
+            place = table[np.arange(context) // 16], slice(None), np.arange(context) % 16
+            keys *= scales[0][place].T[..., None]
+            values *= scales[1][place].T[..., None]
+        scores = np.einsum("thgd,hpd->thgp", query, keys) * dim**-0.5
+        if causal:
+            seen = np.arange(context) <= np.arange(tokens)[:, None] + context - tokens
+            scores = np.where(seen[:, None, None, :], scores, -np.inf)
+        largest = scores.max(-1, keepdims=True)
+        weight = np.exp(scores - largest)
+        sums = np.einsum("thgp,hpd->thgd", weight, values)
+        total = weight.sum(-1, keepdims=True)
+        rows = parameters["ROWS"]
+        constants = dict(GROUP=group, DIM=dim, PAIRS=dim // pair, PAIR=pair, BLOCK=16,
+                         SCALES=scales.shape[-1], CAUSAL=causal, HEADS=heads, TOKENS=tokens,
+                         QUERIES=(tokens * group + rows - 1) // rows * rows,
+                         STREAMS=int(tokens == 1))
+        y = np.zeros_like(query)
+        check("attention", kernel, (query, key, value, *scales, table, context, dim**-0.5, y,
+                                    np.zeros((tokens, heads, group, 0), np.float32)),
+              y, sums / total, 4e-6, PARTIAL=0, **constants, **parameters)
+        partial = np.zeros((tokens, heads, group, dim + 2), np.float32)
+        check("attention", kernel, (query, key, value, *scales, table, context, dim**-0.5, y,
+                                    partial),
+              partial, np.concatenate([sums, largest, total], -1), 1e-5, PARTIAL=dim + 2,
+              **constants, **parameters)
+    # Memory of its own would be too small.
+    wrong = {**constants, **parameters, "QUERIES": 10, "PARTIAL": dim + 2}
+    try:
+        kernel(query, key, value, *scales, table, context, 1.0, y, partial, **wrong)
+    except sandwich.Error as error:
+        assert "QUERIES are no whole tiles of ROWS" in str(error), error
+    else:
+        sys.exit("an assertion that does not hold is no error")
+
+
+def check_merge_attention(kernel):
+    for parts, rows, dim in (1, 1, 8), (3, 5, 20), (4, 2, 64):
+        partial, y = random(parts, rows, dim + 2), np.zeros((rows, dim), np.float32)
+        partial[..., dim + 1] += 3
+        # A part without positions.
+        partial[0, 0] = [0] * dim + [-1e30, 0] if parts > 1 else partial[0, 0]
+        exact = partial.astype(np.float64)
+        factor = np.exp(exact[..., dim:-1] - exact[..., dim:-1].max(0))
+        check("merge_attention", kernel, (partial, y), y,
+              (factor * exact[..., :dim]).sum(0) / (factor * exact[..., -1:]).sum(0), 1e-6,
+              WIDTH=dim + 2, DIM=dim)
+
+
+def check_gelu(kernel):
+    x = np.linspace(-9, 9, 5 * 37).reshape(5, 37).astype(np.float32)
+    exact = x.astype(np.float64)
+    inner = np.sqrt(2 / np.pi) * (exact + 0.044715 * exact**3)
+    error = np.vectorize(math.erf)
+    for is_exact, expected in ((1, exact * (1 + error(exact / np.sqrt(2))) / 2),
+                               (0, exact * (1 + np.tanh(inner)) / 2)):
+        y = np.zeros_like(x)
+        check("gelu", kernel, (x, y), y, expected, 2e-6, EXACT=is_exact)
+
+
+def check_tanh(kernel):
+    x, y = random(3, 37), np.zeros((3, 37), np.float32)
+    check("tanh", kernel, (x, y), y, np.tanh(x.astype(np.float64)), 1e-6)
+
+
+def check_round(kernel):
+    x, y = random(3, 37), np.zeros((3, 37), np.uint16)
+    kernel(x, y)
+    bits = x.view(np.uint32)
+    assert (y == ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)).all()
 
 
 def check_cases():
@@ -290,7 +408,8 @@ def main():
     check_words()
     check_refusals()
     check_threads()
-    for name in "rms_norm", "layer_norm", "softmax", "silu_mul", "rotate", "attention":
+    for name in ("rms_norm", "layer_norm", "softmax", "silu_mul", "rotate", "attention",
+                 "contiguous_attention", "merge_attention", "gelu", "tanh", "round"):
         kernel = sandwich.load_kernel(f"{SOURCE}/kernels/{name}.kernel")
         globals()["check_" + name](kernel)
         print(name, "is right")

@@ -795,7 +795,11 @@ SmallVector<KernelArgument> AttentionOp::getKernelArguments() {
   };
 }
 SmallVector<KernelConstant> AttentionOp::getKernelConstants() {
-  return {{"CAUSAL", !getBidirectional()}};
+  // As for one token: calls for several have other numbers.
+  const AttentionShape shape = getShape();
+  return {{"CAUSAL", !getBidirectional()}, {"HEADS", shape.cacheHeads},
+          {"TOKENS", 1},                   {"QUERIES", shape.group},
+          {"STREAMS", 1}};
 }
 
 bool RMSNormOp::splitsRows() { return true; }
