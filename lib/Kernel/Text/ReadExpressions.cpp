@@ -240,10 +240,24 @@ MaybeOperand KernelReader::combine(Place place, StringRef word, Operand lhs,
     return std::nullopt;
   Type type = getElementTypeOrSelf((*values)[0]);
   if (word == "%" && kindOf(type) == NumberKind::Integer) {
-    // As Python does: it has the divisor's sign.
+    // As Python does: it has the divisor's sign. Sizes and constants are as often
+    // there as they stand in `a - a // b * b`, which is how this is written.
+    const auto again = [](Value value, OpBuilder &at) {
+      Operation *op = value.getDefiningOp();
+      return isa_and_nonnull<SizeOp, arith::ConstantOp>(op)
+                 ? at.clone(*op)->getResult(0)
+                 : value;
+    };
+    Value dividend = (*values)[0];
+    if (Operation *op = dividend.getDefiningOp()) {
+      OpBuilder behind(context);
+      behind.setInsertionPointAfter(op);
+      dividend = again(dividend, behind);
+    }
     Value quotient =
-        arith::FloorDivSIOp::create(builder, where, (*values)[0], (*values)[1]);
-    Value whole = arith::MulIOp::create(builder, where, quotient, (*values)[1]);
+        arith::FloorDivSIOp::create(builder, where, dividend, (*values)[1]);
+    Value whole = arith::MulIOp::create(builder, where, quotient,
+                                        again((*values)[1], builder));
     return Operand{
         arith::SubIOp::create(builder, where, (*values)[0], whole).getResult()};
   }
