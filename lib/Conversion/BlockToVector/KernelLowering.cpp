@@ -604,7 +604,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
   if (auto interleave = dyn_cast<InterleaveOp>(op))
     return lowerInterleave(interleave), success();
   if (auto prefetch = dyn_cast<PrefetchOp>(op))
-    return lowerPrefetch(prefetch), success();
+    return lowerPrefetch(prefetch);
   if (auto assertion = dyn_cast<AssertOp>(op))
     return checkAssertion(assertion);
   if (auto scratch = dyn_cast<ScratchOp>(op))

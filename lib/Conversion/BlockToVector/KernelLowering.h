@@ -105,10 +105,10 @@ private:
   llvm::SmallVector<mlir::Value> placesOf(mlir::Value indices);
   mlir::Value startOf(mlir::Value index);
   llvm::LogicalResult lowerLoad(LoadOp op);
-  /// Whether every second number, or every one, of neighbors is loaded, as the
-  /// last dimensions of memory have one index: then it is done.
-  bool lowerStridedLoad(LoadOp op, llvm::ArrayRef<int64_t> sizes);
-  void lowerPrefetch(PrefetchOp op);
+  /// Loads neighbors that lie two apart, both of each pair at once; false if
+  /// nobody knows which of them are meant.
+  bool lowerPairs(LoadOp op, mlir::Value isInside);
+  llvm::LogicalResult lowerPrefetch(PrefetchOp op);
   llvm::LogicalResult lowerStore(StoreOp op);
   void lowerNumber(mlir::memref::LoadOp load);
   void lowerNumber(mlir::memref::StoreOp store);

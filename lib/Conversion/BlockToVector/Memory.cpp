@@ -10,6 +10,8 @@
 
 #include "sandwich/Target/Target.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::block;
@@ -146,115 +148,127 @@ static bool isUsedByNumbers(Value block) {
   });
 }
 
-/// The last dimensions of `memory`, from `first` on, as one; null if they do not
-/// lie so.
-static Value collapseFrom(LoopBuilder &builder, Value memory, size_t first) {
-  auto type = cast<MemRefType>(memory.getType());
-  const auto rank = static_cast<size_t>(type.getRank());
-  SmallVector<ReassociationIndices> dimensions;
-  for (size_t i = 0; i < rank; ++i) {
-    if (i <= first)
-      dimensions.emplace_back();
-    dimensions.back().push_back(static_cast<int64_t>(i));
-  }
-  if (!memref::CollapseShapeOp::isGuaranteedCollapsible(type, dimensions))
-    return {};
-  return memref::CollapseShapeOp::create(builder, memory, dimensions);
+/// Whether numbers of the last dimension of `type` lie two apart, those of the
+/// dimension before it in between.
+static bool liesInPairs(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  const int64_t rank = type.getRank();
+  return rank > 1 && succeeded(type.getStridesAndOffset(strides, offset)) &&
+         strides[rank - 1] == 2 && strides[rank - 2] == 1 &&
+         type.getDimSize(rank - 2) == 2;
 }
 
-bool KernelLowering::lowerStridedLoad(LoadOp op, ArrayRef<int64_t> sizes) {
+/// Memory that lies in pairs with both dimensions as one; null if that has no
+/// form.
+static Value asItLies(LoopBuilder &builder, Value memory) {
+  const int64_t rank = cast<MemRefType>(memory.getType()).getRank();
+  auto order = llvm::to_vector(llvm::seq<unsigned>(0, rank));
+  std::swap(order[rank - 1], order[rank - 2]);
+  auto map = AffineMap::getPermutationMap(order, builder.getContext());
+  auto turned = memref::TransposeOp::create(builder, memory,
+                                            AffineMapAttr::get(map));
+  SmallVector<ReassociationIndices> dimensions;
+  for (int64_t i = 0; i + 2 < rank; ++i)
+    dimensions.push_back({i});
+  dimensions.push_back({rank - 2, rank - 1});
+  if (!memref::CollapseShapeOp::isGuaranteedCollapsible(turned.getType(),
+                                                        dimensions))
+    return {};
+  return memref::CollapseShapeOp::create(builder, turned, dimensions);
+}
+
+bool KernelLowering::lowerPairs(LoadOp op, Value isInside) {
   ValueRange indices = op.getIndices();
   Value memory = numberOf(op.getMemory());
   auto type = cast<MemRefType>(memory.getType());
-  // The dimension whose neighbors are apart, and how far.
-  size_t dimension = indices.size();
-  int64_t stride = 1, offset = 0;
-  while (dimension-- > 0) {
-    Value index = indices[dimension];
-    if (isa<RangeType>(index.getType()))
-      break;
-    const int64_t extent = type.getDimSize(static_cast<int64_t>(dimension));
-    std::optional<int64_t> known = isBlock(index.getType())
-                                       ? std::nullopt
-                                       : constantOf(numberOf(index));
-    if (!known || *known < 0 || *known >= extent || extent > 2)
-      return false;
-    offset += *known * stride;
-    stride *= extent;
-    if (dimension == 0)
-      return false;
-  }
-  const LoweredRange &range = rangeOf(indices[dimension]);
-  if (stride > 2 || range.size == 1 || dimension + 1 == indices.size())
+  Value before = indices[indices.size() - 2];
+  if (isBlock(before.getType()) || !constantOf(startOf(before)))
     return false;
-  Value collapsed = collapseFrom(b, memory, dimension);
-  if (!collapsed)
+  Value flat = asItLies(b, memory);
+  if (!flat)
     return false;
-  const Type element = type.getElementType();
-  const int64_t width = range.size * stride;
-  auto loadedType = VectorType::get({width}, element);
-  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(loadedType));
+  const LoweredRange &range = rangeOf(indices.back());
+  auto both = VectorType::get({2 * range.size}, type.getElementType());
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(both));
+  SmallVector<int64_t> sizes = *blockSizes(op, sizesOf(op.getResult().getType()));
   SmallVector<Value> values;
-  forPieces(indices.take_front(dimension + 1), /*areNumbers=*/false, Value(),
-            [&](Piece piece) {
-              piece.indices.back() = b.mul(piece.indices.back(), stride);
-              Value loaded;
-              if (piece.count)
-                loaded = vector::MaskedLoadOp::create(
-                    b, loadedType, collapsed, piece.indices,
-                    maskOf(b.mul(piece.count, stride), width), zero);
-              else
-                loaded = vector::LoadOp::create(b, loadedType, collapsed,
-                                                piece.indices);
-              if (stride == 2)
-                loaded = vector::DeinterleaveOp::create(b, loaded)->getResult(
-                    static_cast<unsigned>(offset));
-              values.push_back(loaded);
-            });
-  set(op.getResult(), LoweredBlock::ofRows(sizes, element, std::move(values)));
+  forPieces(indices, /*areNumbers=*/false, isInside, [&](Piece piece) {
+    const int64_t which = *constantOf(piece.indices.end()[-2]);
+    Value place = b.mul(piece.indices.pop_back_val(), 2);
+    piece.indices.back() = place;
+    Value loaded;
+    if (piece.count)
+      loaded = vector::MaskedLoadOp::create(
+          b, both, flat, piece.indices,
+          maskOf(b.mul(piece.count, 2), 2 * range.size), zero);
+    else
+      loaded = vector::LoadOp::create(b, both, flat, piece.indices);
+    values.push_back(vector::DeinterleaveOp::create(b, loaded)
+                         ->getResult(static_cast<unsigned>(which & 1)));
+  });
+  set(op.getResult(), LoweredBlock::ofRows(sizes, type.getElementType(),
+                                           std::move(values)));
   return true;
 }
 
-/// Neighbors that begin where a range does, and go on through all dimensions
-/// behind it of which there is a range for the whole, are asked for line by
-/// line.
-void KernelLowering::lowerPrefetch(PrefetchOp op) {
+/// Each cache line that numbers of a block are in, taken as if its first one
+/// began one, is asked for once.
+LogicalResult KernelLowering::lowerPrefetch(PrefetchOp op) {
+  // No more than a block that is loaded.
+  if (failed(blockSizes(op, sizesOfPlaces(op.getIndices().getTypes()))))
+    return failure();
   ValueRange indices = op.getIndices();
   Value memory = numberOf(op.getMemory());
   auto type = cast<MemRefType>(memory.getType());
   SmallVector<int64_t> strides;
-  int64_t offset = 0;
-  const bool isStrided = succeeded(type.getStridesAndOffset(strides, offset));
-  size_t first = indices.size();
-  int64_t count = 1;
-  while (isStrided && first > 0 && isa<RangeType>(indices[first - 1].getType()) &&
-         strides[first - 1] == count) {
-    --first;
-    const int64_t size = rangeOf(indices[first]).size;
-    count *= size;
-    if (type.getDimSize(static_cast<int64_t>(first)) != size)
-      break;
-  }
+  int64_t unused = 0;
+  if (failed(type.getStridesAndOffset(strides, unused)))
+    strides.assign(indices.size(), ShapedType::kDynamic);
   const int64_t bytes = (type.getElementTypeBitWidth() + 7) / 8;
-  const int64_t lineNumbers =
-      std::max<int64_t>(1, static_cast<int64_t>(cacheLineBytes) / bytes);
-  SmallVector<Value> rest = llvm::map_to_vector(
-      indices.drop_front(first), [&](Value index) { return startOf(index); });
-  forPieces(indices.take_front(first), /*areNumbers=*/true, Value(),
-            [&](Piece piece) {
-              for (int64_t number = 0; number < count; number += lineNumbers) {
-                SmallVector<Value> places(piece.indices);
-                int64_t left = number;
-                for (size_t i = first; i < indices.size(); ++i) {
-                  places.push_back(b.createOrFold<arith::AddIOp>(
-                      rest[i - first], b.index(left / strides[i])));
-                  left %= strides[i];
-                }
-                memref::PrefetchOp::create(b, memory, places, /*isWrite=*/false,
-                                           /*localityHint=*/3,
-                                           /*isDataCache=*/true);
-              }
-            });
+  // The places of each dimension, and how many bytes each is behind the first.
+  // What is known not to be in the same line is told apart by a number.
+  struct Places {
+    SmallVector<Value> indices;
+    bool areNear;
+  };
+  SmallVector<Places> places;
+  int64_t count = 1;
+  for (auto [dimension, index] : llvm::enumerate(indices)) {
+    Places each{{}, false};
+    if (isBlock(index.getType())) {
+      each.indices = placesOf(index);
+    } else if (isa<RangeType>(index.getType())) {
+      const LoweredRange &range = rangeOf(index);
+      for (int64_t i = 0; i < range.size; ++i)
+        each.indices.push_back(
+            b.createOrFold<arith::AddIOp>(range.start, b.index(i)));
+      each.areNear = !ShapedType::isDynamic(strides[dimension]);
+    } else {
+      each.indices.push_back(numberOf(index));
+    }
+    count *= static_cast<int64_t>(each.indices.size());
+    places.push_back(std::move(each));
+  }
+  llvm::DenseSet<std::pair<int64_t, int64_t>> lines;
+  for (int64_t number = 0; number < count; ++number) {
+    SmallVector<Value> own(indices.size());
+    int64_t rest = number, apart = 0, offset = 0;
+    for (size_t i = indices.size(); i-- > 0;) {
+      const auto most = static_cast<int64_t>(places[i].indices.size());
+      const int64_t at = rest % most;
+      rest /= most;
+      own[i] = places[i].indices[at];
+      if (places[i].areNear)
+        offset += at * strides[i] * bytes;
+      else
+        apart = apart * most + at;
+    }
+    if (lines.insert({apart, offset / cacheLineBytes}).second)
+      memref::PrefetchOp::create(b, memory, own, /*isWrite=*/false,
+                                 /*localityHint=*/3, /*isDataCache=*/true);
+  }
+  return success();
 }
 
 LogicalResult KernelLowering::lowerLoad(LoadOp op) {
@@ -262,19 +276,20 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
       blockSizes(op, sizesOf(op.getResult().getType()));
   if (failed(sizes))
     return failure();
-  if (!checks && lowerStridedLoad(op, *sizes))
-    return success();
   Value memory = numberOf(op.getMemory());
   Type element = cast<MemRefType>(memory.getType()).getElementType();
   LoweredBlock shape(*sizes, element);
   Value isInside = checkBounds(op, op.getMemory(), op.getIndices());
+  const bool isPaired = liesInPairs(cast<MemRefType>(memory.getType()));
+  if (isPaired && areNeighbors(op.getIndices()) && lowerPairs(op, isInside))
+    return success();
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(shape.rowType()));
   SmallVector<Value> values;
   const bool areAllThere =
       !isInside && llvm::none_of(op.getIndices(), [&](Value index) {
         return isa<RangeType>(index.getType()) && rangeOf(index).count;
       });
-  if (areNeighbors(op.getIndices()) &&
+  if (areNeighbors(op.getIndices()) && !isPaired &&
       !(areAllThere &&
         (isUsedByNumbers(op.getResult()) || arePlaces(op.getResult())))) {
     auto type = cast<VectorType>(shape.rowType());
@@ -321,7 +336,8 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   const LoweredBlock &value = blockOf(op.getValue());
   size_t next = 0;
   Value isInside = checkBounds(op, op.getMemory(), op.getIndices());
-  if (areNeighbors(op.getIndices())) {
+  if (areNeighbors(op.getIndices()) &&
+      !liesInPairs(cast<MemRefType>(memory.getType()))) {
     SmallVector<Value> rows = value.getRows(b);
     forPieces(op.getIndices(), /*areNumbers=*/false, isInside,
               [&](const Piece &piece) {

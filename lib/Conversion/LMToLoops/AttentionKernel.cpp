@@ -165,16 +165,20 @@ static Value viewCache(LoopBuilder &b, Value cache, AttentionOp op,
   return memref::SubViewOp::create(b, view, cache, offsets, sizes, strides);
 }
 
-/// The last of three dimensions as several.
-static Value expandLast(LoopBuilder &b, Value view,
-                        ArrayRef<int64_t> dimensions) {
+/// Of [blocks, heads, elements] the elements as [rows, pair, columns], where
+/// those of a pair lie beside each other.
+static Value viewPairs(LoopBuilder &b, Value view, int64_t rows,
+                       int64_t columns, int64_t pair) {
   auto type = cast<MemRefType>(view.getType());
-  SmallVector<int64_t> sizes = {type.getDimSize(0), type.getDimSize(1)};
-  llvm::append_range(sizes, dimensions);
-  SmallVector<ReassociationIndices> all = {{0}, {1}, {}};
-  for (size_t i = 0; i < dimensions.size(); ++i)
-    all.back().push_back(static_cast<int64_t>(2 + i));
-  return memref::ExpandShapeOp::create(b, sizes, view, all);
+  const SmallVector<int64_t> sizes = {type.getDimSize(0), type.getDimSize(1),
+                                      rows, columns, pair};
+  Value asTheyLie = memref::ExpandShapeOp::create(
+      b, sizes, view, SmallVector<ReassociationIndices>{{0}, {1}, {2, 3, 4}});
+  return memref::TransposeOp::create(
+      b, asTheyLie,
+      AffineMapAttr::get(
+          AffineMap::getPermutationMap(ArrayRef<unsigned>{0, 1, 2, 4, 3},
+                                       b.getContext())));
 }
 
 /// The cache's bytes as floats.
@@ -236,8 +240,8 @@ LogicalResult AttentionKernel::call(LoopBuilder &b, const AttentionPiece &piece,
   };
   SmallVector<Value> arguments = {
       viewHeads(b, op.getQuery(), shape, piece),
-      expandLast(b, elements(0), {pairs, block, together}),
-      expandLast(b, elements(1), {block, pairs, together})};
+      viewPairs(b, elements(0), pairs, block, together),
+      viewPairs(b, elements(1), block, pairs, together)};
   if (cacheType.hasScales()) {
     Value floats = viewFloats(b, cache);
     for (int64_t part : {0, 1})

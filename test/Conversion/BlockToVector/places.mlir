@@ -25,30 +25,23 @@ func.func @table(%x: memref<?x16xf32> {block.sizes = #block.sizes<rows, 16>},
   return
 }
 
-// Every other number of neighbors: both are loaded at once, and bf16 is widened
-// where it lies.
-// CHECK-LABEL: func.func @pairs(
-// CHECK-SAME: %[[X:.*]]: memref<8x16x2xbf16>, %[[Y:.*]]: memref<32xf32>)
-// CHECK: %[[FLAT:.*]] = memref.collapse_shape %[[X]] {{\[}}[0], [1, 2]] : memref<8x16x2xbf16> into memref<8x32xbf16>
-// CHECK: %[[BOTH:.*]] = vector.load %[[FLAT]][%c3, %c0] : memref<8x32xbf16>, vector<32xbf16>
-// CHECK: %[[BITS:.*]] = vector.bitcast %[[BOTH]] : vector<32xbf16> to vector<16xi32>
-// CHECK: arith.shli %[[BITS]]
-// CHECK: arith.andi %[[BITS]]
-// CHECK: %[[AGAIN:.*]] = vector.interleave
-// CHECK: vector.store %[[AGAIN]], %[[Y]][%c0] : memref<32xf32>, vector<32xf32>
-func.func @pairs(%x: memref<8x16x2xbf16> {block.sizes = #block.sizes<8, 16, 2>},
-                 %y: memref<32xf32> {block.sizes = #block.sizes<32>})
+// One from here, one from there.
+// CHECK-LABEL: func.func @interleave(
+// CHECK-SAME: %[[X:.*]]: memref<2x16xf32>, %[[Y:.*]]: memref<32xf32>)
+// CHECK: %[[A:.*]] = vector.load %[[X]][%c0, %c0]
+// CHECK: %[[B:.*]] = vector.load %[[X]][%c1, %c0]
+// CHECK: %[[BOTH:.*]] = vector.interleave %[[A]], %[[B]] : vector<16xf32> -> vector<32xf32>
+// CHECK: vector.store %[[BOTH]], %[[Y]][%c0] : memref<32xf32>, vector<32xf32>
+func.func @interleave(%x: memref<2x16xf32> {block.sizes = #block.sizes<2, 16>},
+                      %y: memref<32xf32> {block.sizes = #block.sizes<32>})
     attributes {block.parameters = #block.parameters<>} {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
-  %three = arith.constant 3 : index
   %c = block.range %zero : !block.range<16>
   %all = block.range %zero : !block.range<32>
-  %a = block.load %x[%three, %c, %zero] : memref<8x16x2xbf16>, index, !block.range<16>, index -> tensor<16xbf16, #block.sizes<16>>
-  %b = block.load %x[%three, %c, %one] : memref<8x16x2xbf16>, index, !block.range<16>, index -> tensor<16xbf16, #block.sizes<16>>
-  %even = arith.extf %a : tensor<16xbf16, #block.sizes<16>> to tensor<16xf32, #block.sizes<16>>
-  %odd = arith.extf %b : tensor<16xbf16, #block.sizes<16>> to tensor<16xf32, #block.sizes<16>>
-  %both = block.interleave %even, %odd : tensor<16xf32, #block.sizes<16>> -> tensor<32xf32, #block.sizes<32>>
+  %a = block.load %x[%zero, %c] : memref<2x16xf32>, index, !block.range<16> -> tensor<16xf32, #block.sizes<16>>
+  %b = block.load %x[%one, %c] : memref<2x16xf32>, index, !block.range<16> -> tensor<16xf32, #block.sizes<16>>
+  %both = block.interleave %a, %b : tensor<16xf32, #block.sizes<16>> -> tensor<32xf32, #block.sizes<32>>
   block.store %both, %y[%all] : tensor<32xf32, #block.sizes<32>>, memref<32xf32>, !block.range<32>
   return
 }

@@ -122,13 +122,12 @@ def check_contiguous_attention(kernel):
 def paged(keys, values, table, blocks, pair):
     """Keys and values [heads, positions, dim] as a cache with its blocks in any order."""
     heads, positions, dim = keys.shape
-    shape = (blocks, heads, dim // pair, 16, pair)
-    key = np.full(shape, np.nan, np.float32)
-    value = np.full((blocks, heads, 16, dim // pair, pair), np.nan, np.float32)
+    key = np.full((blocks, heads, dim // pair, pair, 16), np.nan, np.float32)
+    value = np.full((blocks, heads, 16, pair, dim // pair), np.nan, np.float32)
     for position in range(positions):
         block, place = table[position // 16], position % 16
-        key[block, :, :, place] = keys[:, position].reshape(heads, -1, pair)
-        value[block, :, place] = values[:, position].reshape(heads, -1, pair)
+        key[block, ..., place] = keys[:, position].reshape(heads, -1, pair)
+        value[block, :, place] = values[:, position].reshape(heads, -1, pair).swapaxes(1, 2)
     return key, value
 
 
