@@ -121,8 +121,11 @@ AttentionKernel::make(const ProgramContext &program, AttentionOp op,
 /// Memory without a number, of `rank` dimensions.
 static Value nothing(LoopBuilder &b, const ProgramContext &program,
                      size_t rank) {
-  return b.scratch(program.function, SmallVector<int64_t>(rank, 0),
-                   b.getF32Type());
+  auto type = MemRefType::get(SmallVector<int64_t>(rank, 0), b.getF32Type());
+  Value &memory = program.scratch[{0, type}];
+  if (!memory)
+    memory = b.scratch(program.function, type.getShape(), b.getF32Type());
+  return memory;
 }
 
 /// Of [tokens, channels] the tokens and heads of a piece, [tokens, heads, group,

@@ -58,21 +58,20 @@
 // and sums of the first chunk overwrite what is there.
 // CHECK-COUNT-5: call @X86_AVX512_BF16_12x16_ld64_panel16(
 
-// Segments of one token follow, by FMA.
+// Segments of one token follow, by a kernel of FMA.
 // CHECK: arith.cmpi eq
-// CHECK: vector.fma
-// CHECK: math.exp
+// CHECK: call @kernel.{{[0-9]+}}.attention(
 // The micro-kernels are those of matmuls.
 // CHECK: func.func private @X86_AVX512_BF16_12x32_ld80(
 // CHECK: func.func private @X86_AVX512_BF16_12x16_ld64_panel16(
 
 // Without instructions, three tiles meet a chunk as well, with scores in f32.
 // FMA-LABEL: func @attention
-// FMA-DAG: memref.alloca() {{.*}} : memref<3x12x80xf32>
-// FMA-DAG: memref.alloca() {{.*}} : memref<3x16xi32>
-// FMA-NOT: call
+// FMA: call @[[PREFILL:kernel.*.attention]](
+// FMA: func.func private @[[PREFILL]](
+// FMA-DAG: memref.alloca() {{.*}} : memref<1x36x80xf32>
+// FMA-DAG: memref.alloca() {{.*}} : memref<12x4x16xf32>
 // FMA: math.exp
-// FMA-NOT: call
 // FMA: return
 // Integers are packed as bf16, and their scales beside them, where none was written
 // 0 for a value; scores, and weights before they are rounded, are multiplied by them.

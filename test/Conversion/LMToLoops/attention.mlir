@@ -8,8 +8,6 @@
 // how many segments there are, or how long their contexts.
 
 // CHECK-LABEL: func @attention
-// CHECK-DAG: memref.alloca() {{.*}} : memref<2x2x64xf32>
-// CHECK-DAG: memref.alloca() {{.*}} : memref<1x12x64xf32>
 // CHECK: %[[COUNT:.*]] = memref.dim %[[SEGMENTS:arg3]], %{{.*}} : memref<?x4xi32>
 // CHECK-NOT: arith.cmpi
 // CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]]
@@ -17,23 +15,14 @@
 // CHECK: %[[SEVERAL:.*]] = arith.cmpi ne
 // CHECK-NEXT: scf.if %[[SEVERAL]] {
 
-// Tiles of twelve rows, those of each token's two query heads that share a head of
-// the cache, by two blocks of keys, or by two vectors of values.
-
-// CHECK-NOT: memref.prefetch
-// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK-NOT: memref.prefetch
-// CHECK: math.exp
-// CHECK-NOT: memref.prefetch
-// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK-NOT: memref.prefetch
-// With the registers of AVX2: tiles of six, by one block or one vector.
-// NARROW-LABEL: func @attention
-// NARROW: arith.cmpi ne
-// NARROW-NEXT: scf.if
-// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// NARROW: math.exp
-// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// Some tokens, and a head of the cache that two query heads share: what lies there,
+// and the blocks of the sequence.
+// CHECK: %[[HEADS:.*]] = memref.expand_shape {{.*}} : memref<?x256xbf16> into memref<?x2x2x64xbf16>
+// CHECK: memref.subview %[[HEADS]][%{{.*}}, %[[HEAD:.*]], 0, 0] [%{{.*}}, %{{.*}}, 2, 64]
+// CHECK: memref.subview %arg6[0, %{{.*}}, %[[HEAD]], 0, 0] [%{{.*}}, 1, %{{.*}}, 1, 1024]
+// CHECK: memref.subview %arg6[0, %{{.*}}, %[[HEAD]], 1, 0] [%{{.*}}, 1, %{{.*}}, 1, 1024]
+// CHECK: memref.subview %arg4[%{{.*}}] [%{{.*}}] [1]
+// CHECK: call @[[PREFILL:kernel.*.attention]](
 
 // The work of all segments of one token is summed up, and the thread has its share.
 
@@ -45,41 +34,17 @@
 // CHECK: arith.muli %arg10, %[[WORK]]
 // CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]] step %{{.*}} iter_args
 // CHECK-COUNT-4: memref.load %[[SEGMENTS]][%[[NUMBER]], %{{.*}}] : memref<?x4xi32>
-
-// The two query heads that share a head of the cache are one tile, by two blocks
-// in two parts of each score, and by all four vectors of values. Both are
-// prefetched once, while the head before is read.
-
-// Chunks of two blocks, and in each all heads of the thread, whose sums are kept.
 // CHECK: %[[HASWORK:.*]] = arith.cmpi ult, %[[FIRST:[0-9]+]], %[[END:[0-9]+]] : index
 // CHECK-NEXT: scf.if %[[HASWORK]] {
-// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c2{{(_[0-9]+)?}} {
-// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step
-// CHECK: %[[LAST:.*]] = arith.cmpi eq, %{{.*}}, %[[END]]
-// CHECK: %[[NEXT:.*]] = arith.select %[[LAST]], %[[FIRST]], %{{.*}}
-// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK: vector.load %{{.*}}[%{{.*}}, %{{.*}}, %[[HEAD:arg[0-9]+]], %{{.*}}, %{{.*}}] : memref<?x2x2x2x1024xf16>, vector<16xf16>
-// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %[[NEXT]], %c0{{(_[0-9]+)?}}, %{{.*}}], read, locality<3>, data
-// Positions that a token does not attend to are masked before the maximum.
-// CHECK: arith.cmpi slt
-// CHECK: arith.select
-// CHECK-COUNT-4: vector.shuffle
-// CHECK: math.exp {{.*}} : vector<16xf32>
-// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %[[NEXT]], %c1{{(_[0-9]+)?}}, %{{.*}}], read, locality<3>, data
-// Two tokens at once, and an odd one.
-// CHECK: scf.yield
-// CHECK: %[[ONE:.*]] = arith.constant 1 : index
-// CHECK-NEXT: scf.for {{.*}} step %[[ONE]] iter_args
+// CHECK: memref.subview %arg6[0, %{{.*}}, %[[FIRST]], 0, 0]
+// CHECK: call @[[DECODE:kernel.*.attention]](
 // CHECK-NOT: lm.attention
-// With the registers of AVX2: one part, and two vectors of values.
-// NARROW: arith.cmpi eq
-// NARROW-NEXT: arith.select
-// NARROW: arith.cmpi ult
-// NARROW-NEXT: scf.if
-// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// NARROW: math.exp
-// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+
+// With the registers of AVX2 as well.
+// NARROW-LABEL: func @attention
+// NARROW: call @[[PREFILL:kernel.*.attention]](
+// NARROW: call @[[DECODE:kernel.*.attention]](
+
 func.func @attention(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
@@ -93,10 +58,12 @@ func.func @attention(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slot
   return
 }
 
-// Attention to other layers uses the same memory of the stack.
+// Attention to other layers is the same code.
 // CHECK-LABEL: func @unrolled
-// CHECK-COUNT-14: memref.alloca
-// CHECK-NOT: memref.alloca
+// CHECK: call @[[PREFILL]](
+// CHECK: call @[[DECODE]](
+// CHECK: call @[[PREFILL]](
+// CHECK: call @[[DECODE]](
 // CHECK: return
 func.func @unrolled(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
@@ -145,9 +112,7 @@ func.func @unrolled(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots
 // CHECK: %[[FEW:.*]] = arith.cmpi ule, %[[COUNT]], %c1{{(_[0-9]+)?}} : index
 // CHECK-NEXT: scf.if %[[FEW]] {
 // CHECK-NOT: phase.barrier
-// CHECK: %[[SUMS:.*]] = memref.view %[[MEMORY:.*]][%{{.*}}][] : memref<3200xi8> to memref<3x4x64xf32>
-// CHECK: %[[OFFSET:.*]] = arith.constant 3072 : index
-// CHECK-NEXT: %[[SCALES:.*]] = memref.view %[[MEMORY]][%[[OFFSET]]][] : memref<3200xi8> to memref<3x4x2xf32>
+// CHECK: %[[SUMS:.*]] = memref.view %{{.*}}[%{{.*}}][] : memref<3200xi8> to memref<3x4x66xf32>
 // Each part has its blocks of the context, and its heads are dealt to the threads.
 // CHECK: scf.for {{.*}} -> (index) {
 // CHECK: arith.muli %arg10, %{{.*}}
@@ -160,29 +125,17 @@ func.func @unrolled(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots
 // CHECK: arith.cmpi ult
 // CHECK-NEXT: scf.if
 // Its state is stored, and no result.
-// CHECK: memref.store %{{.*}}, %[[SCALES]][%[[ITEM]], %[[HEAD:.*]], %{{.*}}] : memref<3x4x2xf32>
-// CHECK: memref.store %{{.*}}, %[[SCALES]][%[[ITEM]], %[[HEAD]], %{{.*}}] : memref<3x4x2xf32>
-// CHECK-NOT: arith.divf
-// CHECK: vector.store %{{.*}}, %[[SUMS]][%[[ITEM]], %[[HEAD]], %{{.*}}] : memref<3x4x64xf32>
-// CHECK-NOT: arith.divf
+// CHECK: %[[ROWS:.*]] = memref.expand_shape %[[SUMS]] {{.*}} into memref<3x2x2x66xf32>
+// CHECK: memref.subview %[[ROWS]][%[[ITEM]], %{{.*}}, 0, 0] [1, %{{.*}}, 2, 66]
+// CHECK: call @[[PARTIAL:kernel.*.attention]](
 // All threads meet, and add up the parts of their query heads.
 // CHECK: phase.barrier %arg11
-// CHECK-NEXT: %{{.*}} = arith.constant 1 : index
-// CHECK-NEXT: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]]
+// CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]]
 // CHECK: arith.cmpi eq
 // CHECK-NEXT: scf.if
-// CHECK: memref.load %[[SCALES]]
-// CHECK: %[[LARGEST:.*]] = scf.for {{.*}} -> (f32) {
-// CHECK: %[[TOTAL:.*]] = scf.for {{.*}} -> (vector<16xf32>) {
-// CHECK: arith.subf %{{.*}}, %[[LARGEST]] : f32
-// CHECK: math.exp
-// CHECK: vector.fma
-// CHECK: %[[SUM:.*]] = scf.for {{.*}} -> (vector<16xf32>) {
-// CHECK: math.exp
-// CHECK: vector.load %[[SUMS]]
-// CHECK: vector.fma
-// CHECK: arith.divf %[[SUM]], %[[TOTAL]] : vector<16xf32>
-// CHECK: vector.store
+// CHECK: memref.subview %[[SUMS]][%{{.*}}, %[[FIRST:.*]], 0] [3, %{{.*}}, 66]
+// CHECK: memref.subview %{{.*}}[%{{.*}}, %[[FIRST]], 0] [1, %{{.*}}, 64]
+// CHECK: call @kernel.{{[0-9]+}}.merge_attention(
 
 // The last one is for all others; there is no third question.
 // CHECK: } else {
@@ -265,3 +218,33 @@ func.func @repeats(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots:
     into %q : memref<?x256xbf16>, memref<?x2x2x2x1024xf16>, memref<?x4xi32>, memref<?xi32> into memref<?x256xbf16>
   return
 }
+
+// Tiles of twelve rows, those of each token's two query heads that share a head of
+// the cache, by two blocks of keys, or by two vectors of values.
+
+// CHECK: func.func private @[[PREFILL]](
+// CHECK: memref.alloca() {{.*}} : memref<1x12x64xf32>
+// CHECK-NOT: memref.prefetch
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// CHECK-NOT: memref.prefetch
+// CHECK: math.exp
+// CHECK: scf.for {{.*}} -> (vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>, vector<32xf32>) {
+// CHECK-NOT: memref.prefetch
+// CHECK: return
+
+// The two query heads are one tile, by two blocks in two parts of each score, and by
+// all four vectors of values. Both are prefetched, while the head before is read.
+// CHECK: func.func private @[[DECODE]](
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// CHECK: memref.prefetch %arg1[
+// CHECK: math.exp
+// CHECK: scf.for {{.*}} -> (vector<64xf32>, vector<64xf32>) {
+// CHECK: memref.prefetch %arg2[
+// CHECK: return
+// With the registers of AVX2: tiles of six, by one block or one vector.
+// NARROW: func.func private @[[PREFILL]](
+// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// NARROW: math.exp
+// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// NARROW: func.func private @[[DECODE]](
+// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {

@@ -1,7 +1,7 @@
 // RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512 -canonicalize -cse | FileCheck %s
 
-// What is usually fused into matmuls runs by itself, in vectors, all but
-// lm.append_kv row by row.
+// What is usually fused into matmuls runs by itself, by kernels or in vectors, all
+// but lm.append_kv row by row.
 
 // CHECK-LABEL: func @add_and_round
 func.func @add_and_round(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
@@ -22,10 +22,8 @@ func.func @add_and_round(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %
   // CHECK: %[[RHS:.*]] = memref.subview %[[Y]][%[[BEGIN]], 0] [%[[ROWS]], 32] [1, 1]
   // CHECK: call @kernel.{{[0-9]+}}.add(%[[LHS]], %[[RHS]], %[[LHS]])
   lm.add %x, %y into %x : memref<?x32xf32> into memref<?x32xf32>
-  // CHECK: scf.for
-  // CHECK: %[[C:.*]] = vector.load %[[X]]
-  // CHECK: %[[R:.*]] = arith.truncf %[[C]] : vector<16xf32> to vector<16xbf16>
-  // CHECK: vector.store %[[R]], %{{.*}} : memref<?x32xbf16>
+  // CHECK: %[[COPY:.*]] = memref.subview %{{.*}} : memref<?x32xbf16>
+  // CHECK: call @kernel.{{[0-9]+}}.rounded(%[[LHS]], %[[COPY]])
   lm.round %x into %z : memref<?x32xf32> into memref<?x32xbf16>
   return
 }
@@ -73,12 +71,11 @@ func.func @rotate(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: 
   // CHECK: %[[X:.*]] = memref.view {{.*}} to memref<?x32xf32>
   %table = memref.view %workspace[%c32768][%tokens] : memref<?xi8> to memref<?x16xf32>
   // CHECK: %[[TABLE:.*]] = memref.view {{.*}} to memref<?x16xf32>
-  // CHECK: scf.for
-  // CHECK: scf.for
-  // CHECK-COUNT-2: vector.load %[[X]]{{.*}} vector<8xf32>
-  // CHECK-COUNT-2: vector.load %[[TABLE]]{{.*}} vector<8xf32>
-  // CHECK: vector.store %{{.*}}, %[[X]]
-  // CHECK: vector.store %{{.*}}, %[[X]]
+  // Two heads of sixteen channels.
+  // CHECK: %[[OWN:.*]] = memref.subview %[[X]][%[[BEGIN:.*]], 0] [%[[ROWS:.*]], 32]
+  // CHECK: %[[HEADS:.*]] = memref.expand_shape %[[OWN]] {{.*}} into memref<?x2x16xf32,
+  // CHECK: %[[ANGLES:.*]] = memref.subview %[[TABLE]][%[[BEGIN]], 0] [%[[ROWS]], 16]
+  // CHECK: call @kernel.{{[0-9]+}}.rotate(%[[HEADS]], %[[ANGLES]], %[[HEADS]])
   lm.rotate %x, %table into %x : memref<?x32xf32>, memref<?x16xf32> into memref<?x32xf32>
   return
 }
