@@ -348,7 +348,8 @@ void AttentionBuilder::prefillByMatrices(const AttentionSchedule &schedule) {
 }
 
 void AttentionBuilder::prefill(const AttentionSchedule &schedule) {
-  if (schedule.instructions)
+  // A kernel that is given computes all.
+  if (schedule.instructions && !op->hasAttr(kernelAttributeName))
     prefillByMatrices(schedule);
   else
     prefillByKernel(schedule);
