@@ -28,8 +28,8 @@ struct BoundsChecks {
 /// vectors, with its parameters as `bindings` has them; those that are tuned
 /// are as untuned where nothing is said. Its arguments are the kernel's, whose
 /// dimensions are static where their sizes are known, or of `argumentTypes`, if
-/// there are any: memory of other layouts, whose last dimension is contiguous, or
-/// whose numbers lie two apart, with those of a dimension of two in between.
+/// there are any: memory of other layouts, whose last dimension is contiguous,
+/// or whose numbers lie two apart, with those of a dimension of two in between.
 /// Errors, of constants that are not given, of what is no choice, or of blocks
 /// whose size stays unknown, are emitted, and nothing is added.
 ///

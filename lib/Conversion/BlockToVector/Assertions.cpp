@@ -77,8 +77,8 @@ private:
 bool block::holdAssertions(func::FuncOp kernel, const Bindings &bindings) {
   Evaluator evaluator(bindings);
   for (auto assertion : kernel.getOps<AssertOp>()) {
-    auto holds =
-        dyn_cast_or_null<BoolAttr>(evaluator.evaluate(assertion.getCondition()));
+    auto holds = dyn_cast_or_null<BoolAttr>(
+        evaluator.evaluate(assertion.getCondition()));
     if (holds && !holds.getValue())
       return false;
   }

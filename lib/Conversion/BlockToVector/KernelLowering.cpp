@@ -129,9 +129,8 @@ void KernelLowering::lowerPositions(PositionsOp op) {
     for (int64_t i = 0; i < range.size; ++i)
       places.push_back(b.createOrFold<arith::AddIOp>(
           range.start, b.index(i), arith::IntegerOverflowFlags::nsw));
-    set(op.getResult(),
-        LoweredBlock::ofNumbers({range.size}, b.getIndexType(),
-                                std::move(places)));
+    set(op.getResult(), LoweredBlock::ofNumbers({range.size}, b.getIndexType(),
+                                                std::move(places)));
     return;
   }
   Value positions = range.start;
@@ -189,11 +188,10 @@ LogicalResult KernelLowering::lowerSplat(SplatOp op) {
     return failure();
   LoweredBlock shape(*sizes, op.getNumber().getType());
   if (arePlaces(op.getResult())) {
-    set(op.getResult(),
-        LoweredBlock::ofNumbers(
-            *sizes, shape.getElement(),
-            SmallVector<Value>(shape.rowCount() * shape.width(),
-                               numberOf(op.getNumber()))));
+    set(op.getResult(), LoweredBlock::ofNumbers(
+                            *sizes, shape.getElement(),
+                            SmallVector<Value>(shape.rowCount() * shape.width(),
+                                               numberOf(op.getNumber()))));
     return success();
   }
   Value row = repeat(b, numberOf(op.getNumber()), shape.width());
@@ -211,8 +209,8 @@ LogicalResult KernelLowering::lowerExpand(ExpandOp op) {
   if (failed(blockSizes(op, sizesOf(op.getResult().getType()))))
     return failure();
   if (isLast || !from.hasRows())
-    set(op.getResult(), LoweredBlock::ofNumbers(sizes, from.getElement(),
-                                                from.getNumbers(b)));
+    set(op.getResult(),
+        LoweredBlock::ofNumbers(sizes, from.getElement(), from.getNumbers(b)));
   else
     set(op.getResult(),
         LoweredBlock::ofRows(sizes, from.getElement(), from.getRows(b)));
@@ -228,8 +226,8 @@ void KernelLowering::lowerInterleave(InterleaveOp op) {
     for (auto [left, right] :
          llvm::zip_equal(lhs.getNumbers(b), rhs.getNumbers(b)))
       values.append({left, right});
-    set(op.getResult(), LoweredBlock::ofNumbers(sizes, lhs.getElement(),
-                                                std::move(values)));
+    set(op.getResult(),
+        LoweredBlock::ofNumbers(sizes, lhs.getElement(), std::move(values)));
     return;
   }
   for (auto [left, right] : llvm::zip_equal(lhs.getRows(b), rhs.getRows(b)))
@@ -434,8 +432,9 @@ static Value divide(LoopBuilder &builder, Operation *op, Value lhs, Value rhs) {
   return arith::SelectOp::create(builder, isAbove, below, result);
 }
 
-/// Every other number of bf16 in f32: as a bf16 is the upper half of an f32, that
-/// takes a shift or a mask of both at once. Null if `op` does nothing like it.
+/// Every other number of bf16 in f32: as a bf16 is the upper half of an f32,
+/// that takes a shift or a mask of both at once. Null if `op` does nothing like
+/// it.
 static Value widenEveryOther(LoopBuilder &builder, Operation *op,
                              Value operand) {
   auto type = dyn_cast<VectorType>(operand.getType());

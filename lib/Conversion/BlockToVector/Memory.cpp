@@ -113,16 +113,18 @@ bool KernelLowering::arePlaces(Value block) {
   auto [found, isNew] = foundPlaces.try_emplace(block, false);
   if (!isNew)
     return found->second;
-  const bool are = !block.use_empty() && llvm::all_of(block.getUses(), [&](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (isa<LoadOp, PrefetchOp>(user))
-      return use.getOperandNumber() >= 1;
-    if (isa<StoreOp>(user))
-      return use.getOperandNumber() >= 2;
-    return user->hasTrait<OpTrait::Elementwise>() &&
-           user->getNumResults() == 1 && isBlock(user->getResult(0).getType()) &&
-           arePlaces(user->getResult(0));
-  });
+  const bool are =
+      !block.use_empty() && llvm::all_of(block.getUses(), [&](OpOperand &use) {
+        Operation *user = use.getOwner();
+        if (isa<LoadOp, PrefetchOp>(user))
+          return use.getOperandNumber() >= 1;
+        if (isa<StoreOp>(user))
+          return use.getOperandNumber() >= 2;
+        return user->hasTrait<OpTrait::Elementwise>() &&
+               user->getNumResults() == 1 &&
+               isBlock(user->getResult(0).getType()) &&
+               arePlaces(user->getResult(0));
+      });
   return foundPlaces[block] = are;
 }
 
@@ -166,8 +168,8 @@ static Value asItLies(LoopBuilder &builder, Value memory) {
   auto order = llvm::to_vector(llvm::seq<unsigned>(0, rank));
   std::swap(order[rank - 1], order[rank - 2]);
   auto map = AffineMap::getPermutationMap(order, builder.getContext());
-  auto turned = memref::TransposeOp::create(builder, memory,
-                                            AffineMapAttr::get(map));
+  auto turned =
+      memref::TransposeOp::create(builder, memory, AffineMapAttr::get(map));
   SmallVector<ReassociationIndices> dimensions;
   for (int64_t i = 0; i + 2 < rank; ++i)
     dimensions.push_back({i});
@@ -191,7 +193,8 @@ bool KernelLowering::lowerPairs(LoadOp op, Value isInside) {
   const LoweredRange &range = rangeOf(indices.back());
   auto both = VectorType::get({2 * range.size}, type.getElementType());
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(both));
-  SmallVector<int64_t> sizes = *blockSizes(op, sizesOf(op.getResult().getType()));
+  SmallVector<int64_t> sizes =
+      *blockSizes(op, sizesOf(op.getResult().getType()));
   SmallVector<Value> values;
   forPieces(indices, /*areNumbers=*/false, isInside, [&](Piece piece) {
     const int64_t which = *constantOf(piece.indices.end()[-2]);
@@ -204,11 +207,11 @@ bool KernelLowering::lowerPairs(LoadOp op, Value isInside) {
           maskOf(b.mul(piece.count, 2), 2 * range.size), zero);
     else
       loaded = vector::LoadOp::create(b, both, flat, piece.indices);
-    values.push_back(vector::DeinterleaveOp::create(b, loaded)
-                         ->getResult(static_cast<unsigned>(which & 1)));
+    values.push_back(vector::DeinterleaveOp::create(b, loaded)->getResult(
+        static_cast<unsigned>(which & 1)));
   });
-  set(op.getResult(), LoweredBlock::ofRows(sizes, type.getElementType(),
-                                           std::move(values)));
+  set(op.getResult(),
+      LoweredBlock::ofRows(sizes, type.getElementType(), std::move(values)));
   return true;
 }
 

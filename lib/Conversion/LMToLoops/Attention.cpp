@@ -155,8 +155,8 @@ void AttentionBuilder::addParts(int64_t split, AddPart add) {
   };
   b.forLoop(zero, segments, 1, zero, [&](Value number, ValueRange carried) {
     SegmentValues segment = loadSegment(number);
-    Value parts = arith::SelectOp::create(b, hasOneToken(segment),
-                                          b.index(split), zero);
+    Value parts =
+        arith::SelectOp::create(b, hasOneToken(segment), b.index(split), zero);
     return b.forLoop(
         zero, parts, 1, carried[0], [&](Value index, ValueRange before) {
           Part part = partOf(split, number, segment, index);
@@ -181,8 +181,8 @@ void AttentionBuilder::decode(const AttentionSchedule &schedule) {
     partial = AttentionKernel::viewPartialSums(b, op);
   addParts(split, [&](const SegmentValues &segment, const Part &part,
                       Value firstHead, Value endHead) {
-    // A block's heads are neighbours in memory, one head's blocks are far apart:
-    // the kernel reads all heads of a chunk before the next chunk.
+    // A block's heads are neighbours in memory, one head's blocks are far
+    // apart: the kernel reads all heads of a chunk before the next chunk.
     Value blocks = b.sub(part.endBlock, part.firstBlock);
     Value first = b.mul(part.firstBlock, blockTokens);
     Value seen = b.sub(b.add(segment.firstPosition, 1), first);
@@ -252,32 +252,29 @@ void AttentionBuilder::prefillByKernel(const AttentionSchedule &schedule) {
   int64_t tokens = std::max<int64_t>(1, rows * schedule.tiles / shape.group);
   const int64_t unit = tokens >= whole ? whole : 1;
   tokens -= tokens % unit;
-  FailureOr<AttentionKernel> kernel =
-      AttentionKernel::make(program, op, schedule.prefill,
-                            {.tokens = tokens, .heads = 1},
-                            /*streams=*/false, /*isPart=*/false);
+  FailureOr<AttentionKernel> kernel = AttentionKernel::make(
+      program, op, schedule.prefill, {.tokens = tokens, .heads = 1},
+      /*streams=*/false, /*isPart=*/false);
   if (failed(kernel))
     return note(failure());
-  forSegments(
-      arith::CmpIPredicate::ne,
-      [&](Value number, const SegmentValues &segment) {
-        Value units = b.div(b.add(segment.tokens, unit - 1), unit);
-        dealPieces(number, units, tokens / unit,
-                   [&](Value head, Value firstUnit, Value endUnit) {
-                     Value first = b.mul(firstUnit, unit);
-                     Value end = b.min(b.mul(endUnit, unit), segment.tokens);
-                     Value context = positionsAttended(b, op, segment,
-                                                       b.sub(end, one));
-                     note(kernel->call(
-                         b, {.firstToken = b.add(segment.firstToken, first),
-                             .tokens = b.sub(end, first),
-                             .firstHead = head,
-                             .heads = one,
-                             .firstBlock = segment.firstBlock,
-                             .blocks = blocksOf(b, context),
-                             .context = context}));
-                   });
-      });
+  forSegments(arith::CmpIPredicate::ne, [&](Value number,
+                                            const SegmentValues &segment) {
+    Value units = b.div(b.add(segment.tokens, unit - 1), unit);
+    dealPieces(
+        number, units, tokens / unit,
+        [&](Value head, Value firstUnit, Value endUnit) {
+          Value first = b.mul(firstUnit, unit);
+          Value end = b.min(b.mul(endUnit, unit), segment.tokens);
+          Value context = positionsAttended(b, op, segment, b.sub(end, one));
+          note(kernel->call(b, {.firstToken = b.add(segment.firstToken, first),
+                                .tokens = b.sub(end, first),
+                                .firstHead = head,
+                                .heads = one,
+                                .firstBlock = segment.firstBlock,
+                                .blocks = blocksOf(b, context),
+                                .context = context}));
+        });
+  });
 }
 
 /// The rows from `firstRow` on, at most `rowsOfTile`.
@@ -335,16 +332,15 @@ void AttentionBuilder::addTiles(AttentionMatrixBuilder &builder,
 void AttentionBuilder::prefillByMatrices(const AttentionSchedule &schedule) {
   AttentionMatrixBuilder matrices(b, program, op, schedule);
   const AttentionTile &tile = schedule.prefill;
-  forSegments(arith::CmpIPredicate::ne,
-              [&](Value number, const SegmentValues &segment) {
-                Value rows = b.mul(segment.tokens, shape.group);
-                Value tiles = b.div(b.add(rows, tile.rows - 1), tile.rows);
-                dealPieces(number, tiles, schedule.tiles,
-                           [&](Value head, Value first, Value end) {
-                             addTiles(matrices, tile, {segment, head, rows},
-                                      first, end);
-                           });
-              });
+  forSegments(arith::CmpIPredicate::ne, [&](Value number,
+                                            const SegmentValues &segment) {
+    Value rows = b.mul(segment.tokens, shape.group);
+    Value tiles = b.div(b.add(rows, tile.rows - 1), tile.rows);
+    dealPieces(number, tiles, schedule.tiles,
+               [&](Value head, Value first, Value end) {
+                 addTiles(matrices, tile, {segment, head, rows}, first, end);
+               });
+  });
 }
 
 void AttentionBuilder::prefill(const AttentionSchedule &schedule) {

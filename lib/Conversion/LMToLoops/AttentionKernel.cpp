@@ -33,15 +33,15 @@ static SmallVector<KernelConstant> parametersOf(const ProgramContext &program,
     parts = scoreParts(tile, headDim, program.accumulators);
     while (pairs % parts != 0)
       parts /= 2;
-    // A step reads whole cache lines, to ask for each but once, and more of them
-    // the less there is to do with each.
+    // A step reads whole cache lines, to ask for each but once, and more of
+    // them the less there is to do with each.
     const int64_t lineElements =
         8 * cacheLineBytes / cache.getElementType().getIntOrFloatBitWidth();
     const int64_t channelElements = KVCacheType::blockTokens * together;
     const auto fewRows =
         static_cast<int64_t>(llvm::bit_floor<uint64_t>(16 / tile.rows));
-    channels = std::max(
-        {parts, lineElements / channelElements, fewRows / together});
+    channels =
+        std::max({parts, lineElements / channelElements, fewRows / together});
     if (pairs % channels != 0)
       channels = parts;
   }
@@ -52,16 +52,17 @@ static SmallVector<KernelConstant> parametersOf(const ProgramContext &program,
   const int64_t lanes =
       llvm::divideCeil(vectors, passes) * vectorWidth / together;
   constexpr int64_t mostLanes = 256;
-  return {{"ROWS", tile.rows},      {"KEYS", tile.keyBlocks},
-          {"CHUNK", tile.chunk},    {"PARTS", parts},
-          {"CHANNELS", channels},   {"LANES", std::min(lanes, mostLanes)},
+  return {{"ROWS", tile.rows},    {"KEYS", tile.keyBlocks},
+          {"CHUNK", tile.chunk},  {"PARTS", parts},
+          {"CHANNELS", channels}, {"LANES", std::min(lanes, mostLanes)},
           {"STREAMS", streams}};
 }
 
-FailureOr<AttentionKernel>
-AttentionKernel::make(const ProgramContext &program, AttentionOp op,
-                      const AttentionTile &tile, Most most, bool streams,
-                      bool isPart) {
+FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
+                                                 AttentionOp op,
+                                                 const AttentionTile &tile,
+                                                 Most most, bool streams,
+                                                 bool isPart) {
   auto step = cast<StepOpInterface>(op.getOperation());
   const KVCacheType cache = getKVCacheType(op.getKvCache().getType());
   const AttentionShape shape = op.getShape();
@@ -71,7 +72,8 @@ AttentionKernel::make(const ProgramContext &program, AttentionOp op,
   auto given = op->getAttrOfType<KernelAttr>(kernelAttributeName);
   func::FuncOp kernel;
   if (given) {
-    FailureOr<std::optional<KernelUse>> use = findKernelUse(op, program.symbols);
+    FailureOr<std::optional<KernelUse>> use =
+        findKernelUse(op, program.symbols);
     if (failed(use))
       return failure();
     kernel = (*use)->kernel;
@@ -100,11 +102,10 @@ AttentionKernel::make(const ProgramContext &program, AttentionOp op,
   const int64_t tileRows =
       rows ? std::clamp<int64_t>(rows.getInt(), 1, maxAttentionRows)
            : tile.rows;
-  const auto queries = static_cast<int64_t>(
-      llvm::alignTo(most.tokens * shape.group, tileRows));
-  constants.append({{"HEADS", most.heads},
-                    {"TOKENS", most.tokens},
-                    {"QUERIES", queries}});
+  const auto queries =
+      static_cast<int64_t>(llvm::alignTo(most.tokens * shape.group, tileRows));
+  constants.append(
+      {{"HEADS", most.heads}, {"TOKENS", most.tokens}, {"QUERIES", queries}});
   llvm::append_range(constants, step.getKernelConstants());
   FailureOr<block::Bindings> bindings =
       bindKernel(op, kernel, arguments, constants,
@@ -128,9 +129,10 @@ static Value nothing(LoopBuilder &b, const ProgramContext &program,
   return memory;
 }
 
-/// Of [tokens, channels] the tokens and heads of a piece, [tokens, heads, group,
-/// head_dim].
-static Value viewHeads(LoopBuilder &b, Value buffer, const AttentionShape &shape,
+/// Of [tokens, channels] the tokens and heads of a piece, [tokens, heads,
+/// group, head_dim].
+static Value viewHeads(LoopBuilder &b, Value buffer,
+                       const AttentionShape &shape,
                        const AttentionPiece &piece) {
   auto type = cast<MemRefType>(buffer.getType());
   const SmallVector<int64_t> sizes = {type.getDimSize(0), shape.cacheHeads,
@@ -179,9 +181,8 @@ static Value viewPairs(LoopBuilder &b, Value view, int64_t rows,
       b, sizes, view, SmallVector<ReassociationIndices>{{0}, {1}, {2, 3, 4}});
   return memref::TransposeOp::create(
       b, asTheyLie,
-      AffineMapAttr::get(
-          AffineMap::getPermutationMap(ArrayRef<unsigned>{0, 1, 2, 4, 3},
-                                       b.getContext())));
+      AffineMapAttr::get(AffineMap::getPermutationMap(
+          ArrayRef<unsigned>{0, 1, 2, 4, 3}, b.getContext())));
 }
 
 /// The cache's bytes as floats.
@@ -197,8 +198,8 @@ static Value viewFloats(LoopBuilder &b, Value cache) {
   SmallVector<Value> dynamic;
   if (type.isDynamicDim(0))
     dynamic.push_back(memref::DimOp::create(b, cache, 0));
-  return memref::ViewOp::create(b, MemRefType::get(sizes, b.getF32Type()), bytes,
-                                b.index(0), dynamic);
+  return memref::ViewOp::create(b, MemRefType::get(sizes, b.getF32Type()),
+                                bytes, b.index(0), dynamic);
 }
 
 Value AttentionKernel::viewPartialSums(LoopBuilder &b, AttentionOp op) {
@@ -215,7 +216,8 @@ Value AttentionKernel::viewPartialSums(LoopBuilder &b, AttentionOp op) {
 }
 
 /// Of that view the rows of a part, [1, heads, group, head_dim + 2].
-static Value viewPart(LoopBuilder &b, Value partial, const AttentionShape &shape,
+static Value viewPart(LoopBuilder &b, Value partial,
+                      const AttentionShape &shape,
                       const AttentionPiece &piece) {
   auto type = cast<MemRefType>(partial.getType());
   const SmallVector<int64_t> sizes = {type.getDimSize(0), shape.cacheHeads,
@@ -309,5 +311,6 @@ LogicalResult lm::mergeParts(LoopBuilder &b, const ProgramContext &program,
       bindKernel(op, *kernel, arguments, {}, DictionaryAttr());
   if (failed(bindings))
     return failure();
-  return program.written.call(b, {*kernel, std::move(*bindings)}, {own, result});
+  return program.written.call(b, {*kernel, std::move(*bindings)},
+                              {own, result});
 }

@@ -65,8 +65,8 @@ AttentionMatrixBuilder::AttentionMatrixBuilder(
 //===----------------------------------------------------------------------===//
 
 Value AttentionMatrixBuilder::allocate(unsigned place,
-                                        ArrayRef<int64_t> dimensions,
-                                        Type type) {
+                                       ArrayRef<int64_t> dimensions,
+                                       Type type) {
   Value &memory = program.scratch[{place, MemRefType::get(dimensions, type)}];
   if (!memory)
     memory = b.scratch(program.function, dimensions, type);
@@ -85,12 +85,12 @@ Value AttentionMatrixBuilder::channelOf(const TileRows &rows, Value row) {
 }
 
 Value AttentionMatrixBuilder::loadBlock(const SegmentValues &segment,
-                                         Value number) {
+                                        Value number) {
   return b.loadIndex(op.getBlockTables(), b.add(segment.firstBlock, number));
 }
 
 void AttentionMatrixBuilder::prefetch(Value block, Value head, int64_t part,
-                                       Value offset, unsigned locality) {
+                                      Value offset, unsigned locality) {
   memref::PrefetchOp::create(b, cache,
                              {block, layer, head, b.index(part), offset},
                              /*isWrite=*/false, locality,
@@ -98,7 +98,7 @@ void AttentionMatrixBuilder::prefetch(Value block, Value head, int64_t part,
 }
 
 Value AttentionMatrixBuilder::loadScales(Value block, Value head,
-                                          int64_t part) {
+                                         int64_t part) {
   auto bytes =
       VectorType::get({blockTokens * KVCacheType::scaleBytes}, b.getI8Type());
   Value loaded =

@@ -1,4 +1,5 @@
-//===- AttentionMatrix.h - Attention by matrix instructions ------*- C++ -*-===//
+//===- AttentionMatrix.h - Attention by matrix instructions ------*- C++
+//-*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -50,8 +51,9 @@ struct ChunkValues {
 
 /// Streaming softmax (FlashAttention-2, algorithm 1) of tiles of queries over
 /// the blocks of one segment's sequence and head of the cache, which multiplies
-/// bf16 by micro-kernels for matrices: keys and values of a chunk are packed once for all tiles that add it. Integers are packed as they are,
-/// which bf16 holds exactly; scores and weights are multiplied by their scales.
+/// bf16 by micro-kernels for matrices: keys and values of a chunk are packed
+/// once for all tiles that add it. Integers are packed as they are, which bf16
+/// holds exactly; scores and weights are multiplied by their scales.
 class AttentionMatrixBuilder {
 public:
   AttentionMatrixBuilder(LoopBuilder &builder, const ProgramContext &program,
@@ -85,7 +87,6 @@ private:
   storeRow(const TileRows &rows, mlir::Value row, mlir::Value totals,
            llvm::function_ref<mlir::Value(mlir::Value first, int64_t width)>
                loadSums);
-
 
   mlir::Value firstRowOf(const TileRows &rows);
   mlir::Value wholeBlocks(mlir::Value blocks);

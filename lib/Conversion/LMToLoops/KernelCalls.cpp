@@ -98,8 +98,8 @@ FailureOr<func::FuncOp> KernelFunctions::fromLibrary(StringRef name,
   return findKernel(*kernels, name);
 }
 
-/// Builds, in front of `op`, which is in buffer form, calls of its kernel for the
-/// thread's rows. Errors are emitted.
+/// Builds, in front of `op`, which is in buffer form, calls of its kernel for
+/// the thread's rows. Errors are emitted.
 static LogicalResult callForRows(LoopBuilder &builder, StepOpInterface op,
                                  const KernelUse &use,
                                  ArrayRef<KernelArgument> given,
@@ -149,8 +149,8 @@ static LogicalResult callForRows(LoopBuilder &builder, StepOpInterface op,
 /// By the kernel that the operation says, or the one in kernels/ that has its
 /// name.
 template <typename Op>
-static LogicalResult
-lowerByKernel(LoopBuilder &builder, const ProgramContext &program, Op op) {
+static LogicalResult lowerByKernel(LoopBuilder &builder,
+                                   const ProgramContext &program, Op op) {
   auto step = cast<StepOpInterface>(op.getOperation());
   const SmallVector<KernelArgument> arguments =
       kernelArguments(step, program.symbols);

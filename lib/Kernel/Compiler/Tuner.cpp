@@ -360,8 +360,7 @@ Status Tuning::attempt(const Choice &choice, size_t most) {
     return {};
   // Of one that an assertion leaves out there is no code. The untuned one says
   // why.
-  if (!measured.empty() &&
-      !block::holdAssertions(kernel, bindingsOf(choice))) {
+  if (!measured.empty() && !block::holdAssertions(kernel, bindingsOf(choice))) {
     left.insert(choice);
     return {};
   }

@@ -10,8 +10,7 @@
 
 using namespace sandwich;
 
-std::optional<std::string_view>
-kernel::libraryKernel(std::string_view name) {
+std::optional<std::string_view> kernel::libraryKernel(std::string_view name) {
   if (name == "add")
     return addKernelText();
   if (name == "attention")

@@ -189,10 +189,10 @@ bool kernel::isMessage(StringRef text) {
 
 bool kernel::isReserved(StringRef name) {
   static constexpr StringLiteral others[] = {
-      "range",   "blocks", "unroll",     "block",    "zeros",   "full",
-      "where",   "inside", "positions",  "size",     "scratch", "broadcast",
-      "bitcast", "tune",   "type",       "constant", "inf",     "nan",
-      "prefetch", "interleave"};
+      "range",    "blocks",    "unroll",  "block",     "zeros",
+      "full",     "where",     "inside",  "positions", "size",
+      "scratch",  "broadcast", "bitcast", "tune",      "type",
+      "constant", "inf",       "nan",     "prefetch",  "interleave"};
   return syntax::isKeyword(name) || llvm::is_contained(others, name) ||
          reductionNamed(name) ||
          llvm::any_of(elementwiseWords(),

@@ -168,11 +168,11 @@ MaybeOperand KernelReader::readInterleave(const Expression &call) {
     return refuse(call.place, "'interleave' is for blocks, of " +
                                   Twine(SizeAttr::largestFactor / 2) +
                                   " numbers at most");
-  return Operand{InterleaveOp::create(
-                     builder, location(call.place),
-                     blockOf(sizes, getElementTypeOrSelf(type)), (*values)[0],
-                     (*values)[1])
-                     .getResult()};
+  return Operand{
+      InterleaveOp::create(builder, location(call.place),
+                           blockOf(sizes, getElementTypeOrSelf(type)),
+                           (*values)[0], (*values)[1])
+          .getResult()};
 }
 
 MaybeOperand KernelReader::readElementwise(const Expression &call) {

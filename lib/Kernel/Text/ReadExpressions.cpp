@@ -240,8 +240,9 @@ MaybeOperand KernelReader::combine(Place place, StringRef word, Operand lhs,
     return std::nullopt;
   Type type = getElementTypeOrSelf((*values)[0]);
   if (word == "%" && kindOf(type) == NumberKind::Integer) {
-    // As Python does: it has the divisor's sign. Sizes and constants are as often
-    // there as they stand in `a - a // b * b`, which is how this is written.
+    // As Python does: it has the divisor's sign. Sizes and constants are as
+    // often there as they stand in `a - a // b * b`, which is how this is
+    // written.
     const auto again = [](Value value, OpBuilder &at) {
       Operation *op = value.getDefiningOp();
       return isa_and_nonnull<SizeOp, arith::ConstantOp>(op)

@@ -34,7 +34,8 @@ SmallVector<SizeAttr> block::interleavedSizes(ArrayRef<SizeAttr> sizes) {
   SizeAttr &last = twice.back();
   if (last.getFactor() > SizeAttr::largestFactor / 2)
     return {};
-  last = SizeAttr::get(last.getContext(), 2 * last.getFactor(), last.getNames());
+  last =
+      SizeAttr::get(last.getContext(), 2 * last.getFactor(), last.getNames());
   return twice;
 }
 

@@ -797,8 +797,10 @@ SmallVector<KernelArgument> AttentionOp::getKernelArguments() {
 SmallVector<KernelConstant> AttentionOp::getKernelConstants() {
   // As for one token: calls for several have other numbers.
   const AttentionShape shape = getShape();
-  return {{"CAUSAL", !getBidirectional()}, {"HEADS", shape.cacheHeads},
-          {"TOKENS", 1},                   {"QUERIES", shape.group},
+  return {{"CAUSAL", !getBidirectional()},
+          {"HEADS", shape.cacheHeads},
+          {"TOKENS", 1},
+          {"QUERIES", shape.group},
           {"STREAMS", 1}};
 }
 

@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::lm;
 
-/// The channels of a row that kernels get at once: those of the first weight, or
-/// all.
+/// The channels of a row that kernels get at once: those of the first weight,
+/// or all.
 static int64_t channelsOf(ArrayRef<KernelArgument> arguments, Operation *op,
                           SymbolTableCollection &symbols) {
   for (const KernelArgument &argument : arguments)
@@ -86,10 +86,10 @@ static std::string toString(ArrayRef<KernelExtent> extents) {
   return text;
 }
 
-FailureOr<block::Bindings>
-lm::bindKernel(Operation *op, func::FuncOp kernel,
-               ArrayRef<KernelArgument> arguments,
-               ArrayRef<KernelConstant> constants, DictionaryAttr parameters) {
+FailureOr<block::Bindings> lm::bindKernel(Operation *op, func::FuncOp kernel,
+                                          ArrayRef<KernelArgument> arguments,
+                                          ArrayRef<KernelConstant> constants,
+                                          DictionaryAttr parameters) {
   const auto refuse = [&](const Twine &what) {
     return op->emitOpError("cannot be computed by kernel ")
            << kernel.getSymName() << ": " << what;
@@ -128,8 +128,8 @@ lm::bindKernel(Operation *op, func::FuncOp kernel,
         argument.extents.empty() != !sizes) {
       std::string element;
       llvm::raw_string_ostream(element) << argument.element;
-      return differs((argument.extents.empty() ? "a number of " : "memory of ") +
-                     element);
+      return differs(
+          (argument.extents.empty() ? "a number of " : "memory of ") + element);
     }
     if (!sizes)
       continue;
@@ -155,8 +155,8 @@ lm::bindKernel(Operation *op, func::FuncOp kernel,
   // A size of one must not be known from another.
   for (const auto &[extent, size] : names)
     if (bindings.contains(size.getNames()[0].getValue()))
-      return refuse("'" + size.getNames()[0].getValue() +
-                    "' are the " + extent + ", and something else"),
+      return refuse("'" + size.getNames()[0].getValue() + "' are the " +
+                    extent + ", and something else"),
              failure();
   std::string problem;
   {

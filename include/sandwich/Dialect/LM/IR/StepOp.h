@@ -74,12 +74,12 @@ struct WeightUse {
   WeightRole role;
 };
 
-/// How large a dimension of what a kernel is given is: as known, or, where it has
-/// a name, as whoever calls the kernel says each time, the same in all arguments.
+/// How large a dimension of what a kernel is given is: as known, or, where it
+/// has a name, as whoever calls the kernel says each time, the same in all
+/// arguments.
 struct KernelExtent {
   KernelExtent(int64_t known) : known(known) {}
-  template <size_t size>
-  KernelExtent(const char (&name)[size]) : name(name) {}
+  template <size_t size> KernelExtent(const char (&name)[size]) : name(name) {}
 
   int64_t known = 0;
   llvm::StringRef name;
