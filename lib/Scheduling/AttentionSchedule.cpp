@@ -197,19 +197,51 @@ Status sandwich::verifyDeterministic(const AttentionTable &table, int64_t chunk,
   return {};
 }
 
+PrefillPieces sandwich::prefillPieces(const AttentionSchedule &schedule,
+                                      const AttentionShape &shape) {
+  const int64_t tileRows = schedule.prefill.rows;
+  const auto rowsOf = [&](int64_t tokens) {
+    return roundUp(tokens * shape.group, tileRows);
+  };
+  // One row in sixteen may be computed for nothing; a unit has whole tiles at the
+  // latest where it has as many tokens as a tile rows. More than a small part of
+  // the caches is not worth it.
+  constexpr uint64_t mostBytes = model_limits::maxAttentionTileBytes / 8;
+  const int64_t kept = tileRows * schedule.tiles;
+  PrefillPieces pieces;
+  for (int64_t unit = 1; unit <= tileRows; ++unit) {
+    const int64_t rows = rowsOf(unit);
+    if (rows > kept &&
+        model_limits::attentionStackBytes(rows, shape.headDim) > mostBytes)
+      break;
+    if (16 * (rows - unit * shape.group) <= unit * shape.group) {
+      pieces.unit = unit;
+      break;
+    }
+  }
+  pieces.tokens =
+      std::max<int64_t>(1, kept / shape.group / pieces.unit) * pieces.unit;
+  pieces.rows = rowsOf(pieces.tokens);
+  return pieces;
+}
+
 uint64_t sandwich::prefillStackBytes(const AttentionSchedule &schedule,
-                                     int64_t headDim) {
+                                     const AttentionShape &shape) {
+  const int64_t headDim = shape.headDim;
   const auto &[rows, keyBlocks, chunk] = schedule.prefill;
   const int64_t kept = rows * schedule.tiles;
   const uint64_t scores = model_limits::attentionScoreBytes(rows, chunk);
   if (!schedule.instructions)
-    return model_limits::attentionStackBytes(kept, headDim) + scores;
+    return model_limits::attentionStackBytes(
+               prefillPieces(schedule, shape).rows, headDim) +
+           scores;
   return model_limits::attentionMatrixBytes(kept, headDim) + scores +
          model_limits::attentionPackedBytes(rows, chunk, headDim);
 }
 
-bool sandwich::fitsStack(const AttentionSchedule &schedule, int64_t headDim) {
-  return prefillStackBytes(schedule, headDim) <=
+bool sandwich::fitsStack(const AttentionSchedule &schedule,
+                         const AttentionShape &shape) {
+  return prefillStackBytes(schedule, shape) <=
          model_limits::maxAttentionTileBytes / 4 * 3;
 }
 
@@ -291,7 +323,7 @@ static void chooseInstructions(AttentionSchedule &schedule,
   faster.tiles = maxAttentionTiles;
   if (!verify(faster, shape))
     return;
-  auto fits = [&] { return fitsStack(faster, shape.headDim); };
+  auto fits = [&] { return fitsStack(faster, shape); };
   while (!fits() && faster.tiles > 1)
     --faster.tiles;
   while (!fits() && faster.prefill.chunk > faster.prefill.keyBlocks)

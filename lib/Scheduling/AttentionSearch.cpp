@@ -210,7 +210,7 @@ AttentionSearch::fastest(const AttentionPayload &payload, Schedules schedules) {
   }
   std::erase_if(schedules, [&](const AttentionSchedule &schedule) {
     return !verify(schedule) || !verify(schedule, shape) ||
-           !fitsStack(schedule, shape.headDim);
+           !fitsStack(schedule, shape);
   });
   if (schedules.empty() || schedules.front() != first || schedules.size() == 1)
     return first;

@@ -303,8 +303,8 @@ public:
 
 private:
   using Sizes = std::pair<int64_t, int64_t>;
-  void addSchedule(const AttentionSchedule &schedule, int64_t queryHeads,
-                   int64_t headDim);
+  void addSchedule(const AttentionSchedule &schedule,
+                   const AttentionShape &shape);
 
   /// Query heads and rows of the tiles that they are divided into.
   DenseSet<Sizes> heads;
@@ -322,14 +322,17 @@ private:
 /// same. Fewer than 2^31 channels, and added up only below the limits: no
 /// overflow.
 void StackUse::addSchedule(const AttentionSchedule &schedule,
-                           int64_t queryHeads, int64_t headDim) {
+                           const AttentionShape &shape) {
+  const int64_t headDim = shape.headDim;
+  const int64_t queryHeads = shape.cacheHeads * shape.group;
   const AttentionTile &decode = schedule.decode, &prefill = schedule.prefill;
   if (heads.insert({queryHeads, decode.rows}).second)
     headBytes += model_limits::attentionStackBytes(queryHeads, headDim);
   const int64_t kept = prefill.rows * schedule.tiles;
   if (!schedule.instructions) {
     if (tiles.insert({prefill.rows, schedule.tiles}).second)
-      tileBytes += model_limits::attentionStackBytes(kept, headDim);
+      tileBytes += model_limits::attentionStackBytes(
+          prefillPieces(schedule, shape).rows, headDim);
   } else {
     if (matrixTiles.insert({prefill.rows, schedule.tiles}).second)
       tileBytes += model_limits::attentionMatrixBytes(kept, headDim);
@@ -346,10 +349,6 @@ LogicalResult StackUse::add(Operation *op) {
   auto attention = dyn_cast<lm::AttentionOp>(op);
   if (!attention)
     return success();
-  int64_t headDim =
-      lm::getKVCacheType(attention.getKvCache().getType()).getHeadDim();
-  int64_t queryHeads =
-      cast<ShapedType>(attention.getQuery().getType()).getDimSize(1) / headDim;
   AttentionTable table(1);
   if (attention.getSchedules())
     table = attention.getSchedules()->getTable();
@@ -362,7 +361,7 @@ LogicalResult StackUse::add(Operation *op) {
            << " bytes there, at most " << limit << " are accepted";
   };
   for (const AttentionTableEntry &entry : table) {
-    addSchedule(entry.schedule, queryHeads, headDim);
+    addSchedule(entry.schedule, attention.getShape());
     if (failed(check("attention", headBytes,
                      model_limits::maxAttentionStackBytes)) ||
         failed(check("tiles of attention", tileBytes,

@@ -307,7 +307,7 @@ TEST(UntunedAttention, MultipliesPromptsByInstructionsWhereTheyAreFaster) {
                (name == std::string("x86-64-amx") && headDim % 32 == 0));
           for (const AttentionTableEntry &entry : table) {
             EXPECT_EQ(reasonOf(verify(entry.schedule, shape)), "");
-            EXPECT_LE(prefillStackBytes(entry.schedule, headDim),
+            EXPECT_LE(prefillStackBytes(entry.schedule, shape),
                       model_limits::maxAttentionTileBytes);
             // The longest heads leave no room for what is packed.
             if (headDim <= 1024) {
@@ -315,6 +315,31 @@ TEST(UntunedAttention, MultipliesPromptsByInstructionsWhereTheyAreFaster) {
             }
           }
         }
+}
+
+TEST(PrefillPieces, WasteFewRows) {
+  for (int64_t rows = 1; rows <= maxAttentionRows; ++rows)
+    for (int64_t group : {1, 2, 3, 4, 5, 7, 8, 12, 64})
+      for (int64_t tiles : {1, 3, 64}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows of " << group
+                                        << " heads, " << tiles << " tiles");
+        const AttentionSchedule schedule{.prefill = {.rows = rows},
+                                         .tiles = tiles};
+        const PrefillPieces pieces =
+            prefillPieces(schedule, {.group = group, .headDim = 64});
+        EXPECT_EQ(pieces.tokens % pieces.unit, 0);
+        EXPECT_EQ(pieces.rows % rows, 0);
+        EXPECT_GE(pieces.rows, pieces.tokens * group);
+        EXPECT_LE(16 * pieces.rows, 17 * pieces.tokens * group);
+        // No more than asked for, unless a unit has more.
+        EXPECT_TRUE(pieces.tokens * group <= rows * tiles ||
+                    pieces.tokens == pieces.unit);
+      }
+  // Where heads are that large, rows are computed for nothing instead.
+  const PrefillPieces pieces =
+      prefillPieces({.prefill = {.rows = 6}}, {.group = 4, .headDim = 4096});
+  EXPECT_EQ(pieces.tokens, 1);
+  EXPECT_EQ(pieces.rows, 6);
 }
 
 TEST(UntunedAttention, DeterministicTilesAddInOneOrder) {

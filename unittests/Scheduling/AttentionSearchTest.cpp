@@ -43,7 +43,7 @@ public:
     for (const AttentionSchedule &schedule : schedules) {
       EXPECT_TRUE(verify(schedule));
       EXPECT_TRUE(verify(schedule, shape));
-      EXPECT_LE(prefillStackBytes(schedule, shape.headDim),
+      EXPECT_LE(prefillStackBytes(schedule, shape),
                 model_limits::maxAttentionTileBytes);
       double time = 1;
       if (payload.tokens == 1)

@@ -129,11 +129,27 @@ PrefillMicroKernels prefillMicroKernels(const AttentionSchedule &schedule,
 /// The packing whose panels are as wide as `kernel`.
 Packing packingOf(const MicroKernel &kernel);
 
+/// How a kernel computes segments of several tokens, whose rows are query heads
+/// that share one of the cache's.
+struct PrefillPieces {
+  /// The most tokens of a call, a multiple of `unit`.
+  int64_t tokens = 1;
+  /// Tokens whose rows are whole tiles, or nearly so.
+  int64_t unit = 1;
+  /// Rows of those tokens, in whole tiles.
+  int64_t rows = 1;
+};
+/// As many tokens as `schedule.tiles` have rows, or more where those would leave
+/// a part of a tile without any.
+PrefillPieces prefillPieces(const AttentionSchedule &schedule,
+                            const AttentionShape &shape);
+
 /// Bytes that a thread keeps on its stack for segments of several tokens.
-uint64_t prefillStackBytes(const AttentionSchedule &schedule, int64_t headDim);
+uint64_t prefillStackBytes(const AttentionSchedule &schedule,
+                           const AttentionShape &shape);
 
 /// Whether that leaves a quarter of `maxAttentionTileBytes` to other schedules.
-bool fitsStack(const AttentionSchedule &schedule, int64_t headDim);
+bool fitsStack(const AttentionSchedule &schedule, const AttentionShape &shape);
 
 /// In how many interleaved parts of a head the tile of a segment of one token
 /// computes each score: enough for independent sums, where a head can be cut so

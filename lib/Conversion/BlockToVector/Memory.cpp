@@ -17,7 +17,7 @@ using namespace sandwich;
 using namespace sandwich::block;
 
 /// A thread's stack holds that of one kernel beside all else.
-static constexpr int64_t mostScratchBytes = int64_t(1) << 20;
+static constexpr int64_t mostScratchBytes = int64_t(5) << 18;
 
 LogicalResult KernelLowering::lowerScratch(ScratchOp op) {
   Type element = cast<MemRefType>(op.getMemory().getType()).getElementType();

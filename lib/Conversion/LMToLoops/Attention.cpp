@@ -13,7 +13,6 @@
 #include "sandwich/Runtime/PhaseABI.h"
 
 #include <cstddef>
-#include <numeric>
 
 using namespace mlir;
 using namespace sandwich;
@@ -246,12 +245,7 @@ void AttentionBuilder::dealPieces(Value number, Value units,
 }
 
 void AttentionBuilder::prefillByKernel(const AttentionSchedule &schedule) {
-  const int64_t rows = schedule.prefill.rows;
-  // Tokens that are whole tiles, where a piece has as many.
-  const int64_t whole = rows / std::gcd(rows, shape.group);
-  int64_t tokens = std::max<int64_t>(1, rows * schedule.tiles / shape.group);
-  const int64_t unit = tokens >= whole ? whole : 1;
-  tokens -= tokens % unit;
+  const auto [tokens, unit, rows] = prefillPieces(schedule, shape);
   FailureOr<AttentionKernel> kernel = AttentionKernel::make(
       program, op, schedule.prefill, {.tokens = tokens, .heads = 1},
       /*streams=*/false, /*isPart=*/false);

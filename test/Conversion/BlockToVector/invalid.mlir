@@ -31,7 +31,7 @@ func.func @rows(%f: f32) attributes {block.parameters = #block.parameters<>} {
 // -----
 
 func.func @stack() attributes {block.parameters = #block.parameters<>} {
-  // expected-error @below {{takes, with what is before it, more than 1048576 bytes}}
+  // expected-error @below {{takes, with what is before it, more than 1310720 bytes}}
   %m = block.scratch <65536, 8> : memref<65536x8xf32>
   return
 }
@@ -192,7 +192,7 @@ func.func @counts(%n: i32) attributes {block.parameters = #block.parameters<>} {
 
 func.func @scratches() attributes {block.parameters = #block.parameters<>} {
   %m = block.scratch <512, 512> : memref<512x512xf32>
-  // expected-error @below {{takes, with what is before it, more than 1048576 bytes}}
+  // expected-error @below {{takes, with what is before it, more than 1310720 bytes}}
   %k = block.scratch <1> : memref<1xf32>
   return
 }
