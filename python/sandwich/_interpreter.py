@@ -159,14 +159,14 @@ def unify(*operands: Any) -> list[Value]:
     return [each if isinstance(each, Value) else Value(each, kind) for each in values]
 
 
-def _is_range(place: Any) -> bool:
+def _are_places(place: Any) -> bool:
     """Whether it is several places: a range, or a block of indices."""
     return isinstance(place, Range) or (
         isinstance(place, Value) and place.kind == "index" and place.array.ndim == 1
     )
 
 
-def _size_of(places: Any) -> int:
+def _count_of(places: Any) -> int:
     return places.size if isinstance(places, Range) else len(places.array)
 
 
@@ -184,17 +184,17 @@ class Memory:
             raise InvalidArgumentError(
                 f"{self.name} has {self.array.ndim} dimensions, not {len(indices)}"
             )
-        ranges = [each for each in indices if _is_range(each)]
-        there = np.ones([_size_of(each) for each in ranges], np.bool_)
+        ranges = [each for each in indices if _are_places(each)]
+        there = np.ones([_count_of(each) for each in ranges], np.bool_)
         places = []
         axis = -1
         for each, extent in zip(indices, self.array.shape):
-            if not _is_range(each):
+            if not _are_places(each):
                 place, inside = np.asarray(int(_plain(each))), np.asarray(True)
             else:
                 axis += 1
                 shape = [1] * len(ranges)
-                shape[axis] = _size_of(each)
+                shape[axis] = _count_of(each)
                 if isinstance(each, Range):
                     place = (each.start + np.arange(each.size)).reshape(shape)
                     inside = (np.arange(each.size) < each.count).reshape(shape)
@@ -210,7 +210,7 @@ class Memory:
         axes = tuple(
             None if each is None else slice(None)
             for each in items
-            if each is None or _is_range(each)
+            if each is None or _are_places(each)
         )
         return tuple(places), there, axes
 
@@ -352,6 +352,11 @@ def _settle(value: Any) -> Any:
     return Value(value, "f32") if isinstance(value, float) else value
 
 
+def _require(condition: Any, message: str) -> None:
+    if not condition:
+        raise InvalidArgumentError(f"does not hold: {message}")
+
+
 class _Settle(ast.NodeTransformer):
     """Makes variables numbers of a type."""
 
@@ -361,6 +366,12 @@ class _Settle(ast.NodeTransformer):
             name = ast.Name("_settle", ast.Load())
             node.value = ast.Call(name, [node.value], [])
         return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """An error of ours, however Python runs."""
+        self.generic_visit(node)
+        name = ast.Name("_require", ast.Load())
+        return ast.Expr(ast.Call(name, [node.test, node.msg or ast.Constant("")], []))
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """Prefetching reaches nothing, wherever that would be."""
@@ -405,6 +416,7 @@ def _make_words() -> dict[str, Any]:
         "remainder_unsigned": _without_sign(np.mod),
         "shift_right_unsigned": _without_sign(np.right_shift),
         "_settle": _settle,
+        "_require": _require,
     }
     for name in ("exp", "exp2", "log", "log2", "sqrt", "tanh", "sin", "cos", "abs"):
         words[name] = _elementwise(getattr(np, name))

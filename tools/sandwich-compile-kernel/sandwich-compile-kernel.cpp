@@ -268,8 +268,8 @@ int main(int argc, char **argv) {
       "  sandwich-compile-kernel rms_norm.kernel -o rms_norm.so\n"
       "  sandwich-compile-kernel rms_norm.kernel --tune --size rows=64 --size "
       "channels=4096 -o rms_norm.so\n"
-      "  sandwich-compile-kernel attention.kernel --parameter DIM=64 "
-      "--parameter CAUSAL=1 --emit=assembly -o -\n",
+      "  sandwich-compile-kernel contiguous_attention.kernel --parameter "
+      "DIM=64 --parameter CAUSAL=1 --emit=assembly -o -\n",
       "sandwich-compile-kernel");
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);

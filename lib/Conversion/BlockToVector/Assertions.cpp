@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/BlockToVector.h"
+#include "KernelLowering.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -74,13 +74,14 @@ private:
 
 } // namespace
 
+std::optional<bool> block::evaluate(AssertOp op, const Bindings &bindings) {
+  auto holds = dyn_cast_or_null<BoolAttr>(
+      Evaluator(bindings).evaluate(op.getCondition()));
+  return holds ? std::optional(holds.getValue()) : std::nullopt;
+}
+
 bool block::holdAssertions(func::FuncOp kernel, const Bindings &bindings) {
-  Evaluator evaluator(bindings);
-  for (auto assertion : kernel.getOps<AssertOp>()) {
-    auto holds = dyn_cast_or_null<BoolAttr>(
-        evaluator.evaluate(assertion.getCondition()));
-    if (holds && !holds.getValue())
-      return false;
-  }
-  return true;
+  return llvm::all_of(kernel.getOps<AssertOp>(), [&](AssertOp op) {
+    return evaluate(op, bindings).value_or(true);
+  });
 }

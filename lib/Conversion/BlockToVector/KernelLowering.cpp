@@ -237,11 +237,11 @@ void KernelLowering::lowerInterleave(InterleaveOp op) {
 }
 
 LogicalResult KernelLowering::checkAssertion(AssertOp op) {
-  std::optional<int64_t> holds = constantOf(numberOf(op.getCondition()));
+  std::optional<bool> holds = evaluate(op, bindings);
   if (!holds)
     return op.emitError("asserts what is not known when code is made: ")
            << op.getMessage();
-  if (*holds == 0)
+  if (!*holds)
     return op.emitError("does not hold: ") << op.getMessage();
   return success();
 }
@@ -548,7 +548,10 @@ LogicalResult KernelLowering::verifyOperation(Operation *op) {
       FailureOr<SmallVector<int64_t>> sizes = blockSizes(op, sizesOf(type));
       if (failed(sizes))
         return failure();
-      rowsMade += LoweredBlock(*sizes, getElementTypeOrSelf(type)).rowCount();
+      LoweredBlock shape(*sizes, getElementTypeOrSelf(type));
+      // Places are single numbers.
+      rowsMade += shape.rowCount() *
+                  (arePlaces(op->getResult(0)) ? shape.width() : 1);
     }
   if (rowsMade > mostRowsMade)
     return op->emitError("is too much: the kernel takes more than ")

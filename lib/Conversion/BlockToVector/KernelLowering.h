@@ -169,9 +169,13 @@ private:
   int64_t scratchBytes = 0;
   /// What `arePlaces` has found.
   llvm::DenseMap<mlir::Value, bool> foundPlaces;
+  int placesDepth = 0;
   /// Rows of all operations so far.
   int64_t rowsMade = 0;
 };
+
+/// Whether what `op` asserts holds for `bindings`; nothing if they do not say.
+std::optional<bool> evaluate(AssertOp op, const Bindings &bindings);
 
 /// The number that `value` is known to be.
 std::optional<int64_t> constantOf(mlir::Value value);

@@ -113,6 +113,11 @@ bool KernelLowering::arePlaces(Value block) {
   auto [found, isNew] = foundPlaces.try_emplace(block, false);
   if (!isNew)
     return found->second;
+  // Long chains are no places.
+  constexpr int mostDepth = 64;
+  if (placesDepth == mostDepth)
+    return false;
+  ++placesDepth;
   const bool are =
       !block.use_empty() && llvm::all_of(block.getUses(), [&](OpOperand &use) {
         Operation *user = use.getOwner();
@@ -125,6 +130,7 @@ bool KernelLowering::arePlaces(Value block) {
                isBlock(user->getResult(0).getType()) &&
                arePlaces(user->getResult(0));
       });
+  --placesDepth;
   return foundPlaces[block] = are;
 }
 
@@ -253,6 +259,7 @@ LogicalResult KernelLowering::lowerPrefetch(PrefetchOp op) {
     count *= static_cast<int64_t>(each.indices.size());
     places.push_back(std::move(each));
   }
+  rowsMade += count;
   llvm::DenseSet<std::pair<int64_t, int64_t>> lines;
   for (int64_t number = 0; number < count; ++number) {
     SmallVector<Value> own(indices.size());

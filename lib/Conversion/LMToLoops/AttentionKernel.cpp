@@ -10,7 +10,7 @@
 
 #include "llvm/ADT/bit.h"
 
-#include <numeric>
+#include <algorithm>
 
 using namespace mlir;
 using namespace sandwich;
@@ -97,11 +97,13 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
         !parameters.get(each.name))
       parameters.set(each.name, builder.getI64IntegerAttr(each.value));
   }
-  // Rows in whole tiles, of whatever size they have become.
+  // Rows in whole tiles of the kernel's own size, whatever set it.
   auto rows = dyn_cast_or_null<IntegerAttr>(parameters.get("ROWS"));
-  const int64_t tileRows =
-      rows ? std::clamp<int64_t>(rows.getInt(), 1, maxAttentionRows)
-           : tile.rows;
+  block::ParameterAttr own = block::parametersOf(kernel).find("ROWS");
+  int64_t tileRows = rows                     ? rows.getInt()
+                     : own && own.isTuned() ? own.getUntuned()
+                                              : tile.rows;
+  tileRows = std::max<int64_t>(tileRows, 1);
   const auto queries =
       static_cast<int64_t>(llvm::alignTo(most.tokens * shape.group, tileRows));
   constants.append(

@@ -48,7 +48,8 @@ FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
   llvm::sort(bindings);
   std::string key;
   llvm::raw_string_ostream stream(key);
-  stream << kernel.getSymName();
+  // Others may have its name.
+  stream << kernel.getOperation();
   for (auto [name, value] : bindings)
     stream << " " << name << "=" << value;
   for (Type type : types)
@@ -65,6 +66,11 @@ FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
   // Beside the phases, which call it.
   (*made)->moveBefore(module.getBody(), module.getBody()->end());
   made->setPrivate();
+  // What several have on the stack is not added up in their caller.
+  if (!made->getOps<memref::AllocaOp>().empty()) {
+    Builder builder(module.getContext());
+    (*made)->setAttr("passthrough", builder.getStrArrayAttr({"noinline"}));
+  }
   return function = *made;
 }
 

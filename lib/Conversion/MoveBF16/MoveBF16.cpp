@@ -31,7 +31,7 @@ static Type withIntegers(Type type) {
 static bool moves(Operation *op) {
   if (isa<LLVM::MaskedLoadOp, LLVM::MaskedStoreOp, LLVM::SelectOp,
           LLVM::ShuffleVectorOp, LLVM::InsertElementOp, LLVM::ExtractElementOp,
-          LLVM::vector_interleave2, LLVM::vector_deinterleave2>(op))
+          LLVM::vector_interleave2>(op))
     return llvm::any_of(
         llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()),
         [](Type type) { return withIntegers(type) != Type(); });

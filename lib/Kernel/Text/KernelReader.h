@@ -119,6 +119,7 @@ private:
   MaybeOperand readBinary(const Expression &expression);
   MaybeOperand combine(Place place, llvm::StringRef word, Operand lhs,
                        Operand rhs);
+  MaybeOperand remainder(Place place, Operand lhs, Operand rhs);
   MaybeOperand fold(Place place, llvm::StringRef word, Operand lhs,
                     Operand rhs);
   MaybeOperand readCall(const Expression &expression);

@@ -165,9 +165,7 @@ MaybeOperand KernelReader::readInterleave(const Expression &call) {
   if (block::isBlock(type))
     sizes = interleavedSizes(sizesOf(type));
   if (sizes.empty())
-    return refuse(call.place, "'interleave' is for blocks, of " +
-                                  Twine(SizeAttr::largestFactor / 2) +
-                                  " numbers at most");
+    return refuse(call.place, "'interleave' is for blocks");
   return Operand{
       InterleaveOp::create(builder, location(call.place),
                            blockOf(sizes, getElementTypeOrSelf(type)),

@@ -207,6 +207,35 @@ MaybeOperand KernelReader::readBinary(const Expression &expression) {
   return combine(expression.place, expression.text, *lhs, *rhs);
 }
 
+static bool isInteger(const Operand &operand) {
+  if (!operand.value)
+    return operand.literal == NumberKind::Integer;
+  Type type = operand.value.getType();
+  return isa<RangeType>(type) ||
+         (!isa<MemRefType>(type) &&
+          kindOf(getElementTypeOrSelf(type)) == NumberKind::Integer);
+}
+
+/// As Python has it, with the divisor's sign: `a - a // b * b`, which is how it is
+/// written. A size is there as often as it stands in that.
+MaybeOperand KernelReader::remainder(Place place, Operand lhs, Operand rhs) {
+  Operand dividend = lhs, factor = rhs;
+  if (lhs.value)
+    if (auto size = lhs.value.getDefiningOp<SizeOp>()) {
+      OpBuilder behind(context);
+      behind.setInsertionPointAfter(size);
+      dividend.value = behind.clone(*size)->getResult(0);
+    }
+  MaybeOperand quotient = combine(place, "//", dividend, rhs);
+  if (!quotient)
+    return std::nullopt;
+  if (rhs.value)
+    if (auto size = rhs.value.getDefiningOp<SizeOp>())
+      factor.value = builder.clone(*size)->getResult(0);
+  MaybeOperand whole = combine(place, "*", *quotient, factor);
+  return whole ? combine(place, "-", lhs, *whole) : std::nullopt;
+}
+
 MaybeOperand KernelReader::combine(Place place, StringRef word, Operand lhs,
                                    Operand rhs) {
   if (!lhs.value && !rhs.value)
@@ -235,33 +264,12 @@ MaybeOperand KernelReader::combine(Place place, StringRef word, Operand lhs,
       return std::nullopt;
     return Operand{ShiftOp::create(builder, where, lhs.value, *by).getResult()};
   }
+  if (word == "%" && isInteger(lhs) && isInteger(rhs))
+    return remainder(place, lhs, rhs);
   std::optional<SmallVector<Value>> values = unify(place, {lhs, rhs});
   if (!values)
     return std::nullopt;
   Type type = getElementTypeOrSelf((*values)[0]);
-  if (word == "%" && kindOf(type) == NumberKind::Integer) {
-    // As Python does: it has the divisor's sign. Sizes and constants are as
-    // often there as they stand in `a - a // b * b`, which is how this is
-    // written.
-    const auto again = [](Value value, OpBuilder &at) {
-      Operation *op = value.getDefiningOp();
-      return isa_and_nonnull<SizeOp, arith::ConstantOp>(op)
-                 ? at.clone(*op)->getResult(0)
-                 : value;
-    };
-    Value dividend = (*values)[0];
-    if (Operation *op = dividend.getDefiningOp()) {
-      OpBuilder behind(context);
-      behind.setInsertionPointAfter(op);
-      dividend = again(dividend, behind);
-    }
-    Value quotient =
-        arith::FloorDivSIOp::create(builder, where, dividend, (*values)[1]);
-    Value whole = arith::MulIOp::create(builder, where, quotient,
-                                        again((*values)[1], builder));
-    return Operand{
-        arith::SubIOp::create(builder, where, (*values)[0], whole).getResult()};
-  }
   const ElementwiseWord *found = findWord(word, kindOf(type), 2);
   if (!found)
     return refuse(place, "'" + word + "' is not for " + nameOf(type));

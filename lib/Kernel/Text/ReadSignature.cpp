@@ -97,6 +97,7 @@ bool KernelReader::readChoices(const Expression &range,
     }
     bounds.push_back(each->integer);
   }
+  const size_t before = choices.size();
   int64_t next = bounds.size() == 1 ? 0 : bounds[0];
   const int64_t end = bounds.size() == 1 ? bounds[0] : bounds[1];
   const int64_t step = bounds.size() == 3 ? bounds[2] : 1;
@@ -106,7 +107,7 @@ bool KernelReader::readChoices(const Expression &range,
     if (step < 1 || llvm::AddOverflow(next, step, next))
       break;
   }
-  if (step >= 1 && !choices.empty())
+  if (step >= 1 && choices.size() > before)
     return true;
   error(range.place) << "'range' gives no choices";
   return false;

@@ -115,6 +115,10 @@ LogicalResult KernelReader::readAssert(const Statement &statement) {
     error(condition.place) << "the condition must be true or false";
     return failure();
   }
+  if (!isa<func::FuncOp>(builder.getInsertionBlock()->getParentOp())) {
+    error(statement.place) << "'assert' stands in no loop and no branch";
+    return failure();
+  }
   if (!isMessage(statement.text)) {
     error(statement.place) << "the text must be one line without double quotes "
                               "and backslashes";

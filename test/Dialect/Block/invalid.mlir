@@ -249,3 +249,13 @@ func.func @interleave(%v: tensor<4xf32, #block.sizes<4>>) {
   %w = block.interleave %v, %v : tensor<4xf32, #block.sizes<4>> -> tensor<4xf32, #block.sizes<4>>
   return
 }
+
+// -----
+
+func.func @assertion(%c: i1) {
+  scf.if %c {
+    // expected-error @below {{'block.assert' op (C1) is in a loop or a branch}}
+    block.assert %c, "c"
+  }
+  return
+}

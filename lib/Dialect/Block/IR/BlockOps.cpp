@@ -138,6 +138,12 @@ LogicalResult BroadcastOp::verify() {
   return success();
 }
 
+LogicalResult AssertOp::verify() {
+  if (!isa<func::FuncOp>((*this)->getParentOp()))
+    return emitOpError("(C1) is in a loop or a branch");
+  return success();
+}
+
 LogicalResult InterleaveOp::verify() {
   if (getResult().getType() !=
       blockOf(interleavedSizes(sizesOf(getLhs().getType())),

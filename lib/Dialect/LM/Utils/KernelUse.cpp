@@ -114,8 +114,9 @@ FailureOr<block::Bindings> lm::bindKernel(Operation *op, func::FuncOp kernel,
     return refuse("it takes " + Twine(kernel.getNumArguments()) +
                   " arguments, and is given " + Twine(arguments.size())),
            failure();
-  // What the kernel calls the extents that have names.
+  // What the kernel calls the extents that have names, and the way back.
   llvm::StringMap<block::SizeAttr> names;
+  llvm::DenseMap<block::SizeAttr, StringRef> extentsOfNames;
   for (auto [number, argument] : llvm::enumerate(arguments)) {
     const Type type = kernel.getArgumentTypes()[number];
     block::SizesAttr sizes = block::sizesOfArgument(kernel, number);
@@ -147,7 +148,9 @@ FailureOr<block::Bindings> lm::bindKernel(Operation *op, func::FuncOp kernel,
         named = size;
       if (size != named || size.getFactor() != 1 ||
           size.getNames().size() != 1 ||
-          block::parametersOf(kernel).find(size.getNames()[0]))
+          block::parametersOf(kernel).find(size.getNames()[0]) ||
+          extentsOfNames.try_emplace(size, extent.name).first->second !=
+              extent.name)
         return differs(expected + ", with one name of its own for the " +
                        extent.name + " of all arguments");
     }

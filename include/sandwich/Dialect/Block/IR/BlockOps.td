@@ -212,9 +212,12 @@ def Block_AssertOp : Block_Op<"assert"> {
   let description = [{
     No code is made for parameters of which `condition` does not hold, or is not
     known.
+
+    Constraints: (C1) it is in no loop and no branch.
   }];
   let arguments = (ins I1:$condition, StrAttr:$message);
   let assemblyFormat = "$condition `,` $message attr-dict";
+  let hasVerifier = 1;
 }
 
 def Block_ReduceOp : Block_Op<"reduce", [Pure]> {
