@@ -226,6 +226,9 @@ MaybeOperand KernelReader::remainder(Place place, Operand lhs, Operand rhs) {
       behind.setInsertionPointAfter(size);
       dividend.value = behind.clone(*size)->getResult(0);
     }
+  // A range less something would be a range.
+  if (lhs.value)
+    lhs.value = withoutRange(location(place), lhs.value);
   MaybeOperand quotient = combine(place, "//", dividend, rhs);
   if (!quotient)
     return std::nullopt;

@@ -191,7 +191,7 @@ func.func @counts(%n: i32) attributes {block.parameters = #block.parameters<>} {
 // -----
 
 func.func @scratches() attributes {block.parameters = #block.parameters<>} {
-  %m = block.scratch <512, 512> : memref<512x512xf32>
+  %m = block.scratch <640, 512> : memref<640x512xf32>
   // expected-error @below {{takes, with what is before it, more than 1310720 bytes}}
   %k = block.scratch <1> : memref<1xf32>
   return
