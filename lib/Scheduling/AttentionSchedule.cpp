@@ -203,9 +203,9 @@ PrefillPieces sandwich::prefillPieces(const AttentionSchedule &schedule,
   const auto rowsOf = [&](int64_t tokens) {
     return roundUp(tokens * shape.group, tileRows);
   };
-  // One row in sixteen may be computed for nothing; a unit has whole tiles at the
-  // latest where it has as many tokens as a tile rows. More than a small part of
-  // the caches is not worth it.
+  // One row in sixteen may be computed for nothing; a unit has whole tiles at
+  // the latest where it has as many tokens as a tile rows. More than a small
+  // part of the caches is not worth it.
   constexpr uint64_t mostBytes = model_limits::maxAttentionTileBytes / 8;
   const int64_t kept = tileRows * schedule.tiles;
   PrefillPieces pieces;

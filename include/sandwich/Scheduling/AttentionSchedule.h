@@ -139,8 +139,8 @@ struct PrefillPieces {
   /// Rows of those tokens, in whole tiles.
   int64_t rows = 1;
 };
-/// As many tokens as `schedule.tiles` have rows, or more where those would leave
-/// a part of a tile without any.
+/// As many tokens as `schedule.tiles` have rows, or more where those would
+/// leave a part of a tile without any.
 PrefillPieces prefillPieces(const AttentionSchedule &schedule,
                             const AttentionShape &shape);
 

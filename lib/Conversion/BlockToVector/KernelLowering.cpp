@@ -550,8 +550,8 @@ LogicalResult KernelLowering::verifyOperation(Operation *op) {
         return failure();
       LoweredBlock shape(*sizes, getElementTypeOrSelf(type));
       // Places are single numbers.
-      rowsMade += shape.rowCount() *
-                  (arePlaces(op->getResult(0)) ? shape.width() : 1);
+      rowsMade +=
+          shape.rowCount() * (arePlaces(op->getResult(0)) ? shape.width() : 1);
     }
   if (rowsMade > mostRowsMade)
     return op->emitError("is too much: the kernel takes more than ")

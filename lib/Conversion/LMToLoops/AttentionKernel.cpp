@@ -45,12 +45,14 @@ static SmallVector<KernelConstant> parametersOf(const ProgramContext &program,
     if (pairs % channels != 0)
       channels = parts;
   }
-  // Passes over the values of a chunk, with about equally many sums each.
+  // Passes over the values of a chunk, with equally many sums each: what is
+  // left of a pass would need masks.
   const int64_t vectors = llvm::divideCeil(headDim, vectorWidth);
   const int64_t most = std::max<int64_t>(1, program.accumulators / tile.rows);
-  const int64_t passes = llvm::divideCeil(vectors, most);
-  const int64_t lanes =
-      llvm::divideCeil(vectors, passes) * vectorWidth / together;
+  int64_t vectorsOfPass = std::min(vectors, most);
+  while (vectors % vectorsOfPass != 0)
+    --vectorsOfPass;
+  const int64_t lanes = vectorsOfPass * vectorWidth / together;
   constexpr int64_t mostLanes = 256;
   return {{"ROWS", tile.rows},    {"KEYS", tile.keyBlocks},
           {"CHUNK", tile.chunk},  {"PARTS", parts},
@@ -100,9 +102,9 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
   // Rows in whole tiles of the kernel's own size, whatever set it.
   auto rows = dyn_cast_or_null<IntegerAttr>(parameters.get("ROWS"));
   block::ParameterAttr own = block::parametersOf(kernel).find("ROWS");
-  int64_t tileRows = rows                     ? rows.getInt()
+  int64_t tileRows = rows                   ? rows.getInt()
                      : own && own.isTuned() ? own.getUntuned()
-                                              : tile.rows;
+                                            : tile.rows;
   tileRows = std::max<int64_t>(tileRows, 1);
   const auto queries =
       static_cast<int64_t>(llvm::alignTo(most.tokens * shape.group, tileRows));

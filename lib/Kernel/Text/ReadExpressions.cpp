@@ -216,8 +216,8 @@ static bool isInteger(const Operand &operand) {
           kindOf(getElementTypeOrSelf(type)) == NumberKind::Integer);
 }
 
-/// As Python has it, with the divisor's sign: `a - a // b * b`, which is how it is
-/// written. A size is there as often as it stands in that.
+/// As Python has it, with the divisor's sign: `a - a // b * b`, which is how it
+/// is written. A size is there as often as it stands in that.
 MaybeOperand KernelReader::remainder(Place place, Operand lhs, Operand rhs) {
   Operand dividend = lhs, factor = rhs;
   if (lhs.value)

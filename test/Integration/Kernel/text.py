@@ -189,14 +189,18 @@ def check_attention(kernel):
                                     partial),
               partial, np.concatenate([sums, largest, total], -1), 1e-5, PARTIAL=dim + 2,
               **constants, **parameters)
-    # Memory of its own would be too small.
-    wrong = {**constants, **parameters, "QUERIES": 10, "PARTIAL": dim + 2}
-    try:
-        kernel(query, key, value, *scales, table, context, 1.0, y, partial, **wrong)
-    except sandwich.Error as error:
-        assert "QUERIES are no whole tiles of ROWS" in str(error), error
-    else:
-        sys.exit("an assertion that does not hold is no error")
+    cached = value
+    # Memory of its own would be too small, or some channels read twice.
+    for name, value, message in (("QUERIES", 10, "QUERIES are no whole tiles of ROWS"),
+                                 ("CHANNELS", 16, "PAIRS are no multiple of CHANNELS")):
+        wrong = {**constants, **parameters, "PARTIAL": dim + 2, name: value}
+        for run in kernel, kernel.interpret:
+            try:
+                run(query, key, cached, *scales, table, context, 1.0, y, partial, **wrong)
+            except sandwich.Error as error:
+                assert message in str(error), error
+            else:
+                sys.exit("an assertion that does not hold is no error")
 
 
 def check_merge_attention(kernel):
