@@ -180,25 +180,6 @@ Value LoopBuilder::loadVector(Value buffer, ValueRange indices, int64_t width) {
   return arith::SIToFPOp::create(*this, floats, integers);
 }
 
-std::pair<Value, Value>
-LoopBuilder::loadEvenAndOdd(Value buffer, ValueRange indices, int64_t width) {
-  Value loaded = vector::LoadOp::create(
-      *this, VectorType::get({2 * width}, getBF16Type()), buffer, indices);
-  auto bitsType = VectorType::get({width}, getI32Type());
-  auto constant = [&](uint32_t value) -> Value {
-    return arith::ConstantOp::create(
-        *this, DenseElementsAttr::get(bitsType, APInt(32, value)));
-  };
-  auto toF32 = [&](Value bits) -> Value {
-    return arith::BitcastOp::create(
-        *this, VectorType::get({width}, getF32Type()), bits);
-  };
-  // A bf16 is the upper half of an f32.
-  Value pairs = vector::BitCastOp::create(*this, bitsType, loaded);
-  return {toF32(arith::ShLIOp::create(*this, pairs, constant(16))),
-          toF32(arith::AndIOp::create(*this, pairs, constant(0xffff0000)))};
-}
-
 Value LoopBuilder::loadScalar(Value buffer, ValueRange indices) {
   Value loaded = memref::LoadOp::create(*this, buffer, indices);
   if (loaded.getType().isF32())

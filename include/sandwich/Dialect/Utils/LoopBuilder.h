@@ -78,11 +78,6 @@ public:
   /// `width` elements from `indices` on; of i8, too, as the integers they are.
   mlir::Value loadVector(mlir::Value buffer, mlir::ValueRange indices,
                          int64_t width = vectorWidth);
-  /// Of twice `width` elements from `indices` on, which are bf16, those with
-  /// even numbers, and the others: widened with less work than neighbors.
-  std::pair<mlir::Value, mlir::Value>
-  loadEvenAndOdd(mlir::Value buffer, mlir::ValueRange indices,
-                 int64_t width = vectorWidth);
   mlir::Value loadScalar(mlir::Value buffer, mlir::ValueRange indices);
   /// Stores an f32 vector, rounded to the nearest element (ties to even).
   /// `nonTemporal` ones go past the caches; their place is a multiple of their
