@@ -76,9 +76,9 @@ def main():
                 if not np.array_equal(old, now):
                     sys.exit(f"memory beside an array was written by\n{text}")
     # What is right computes the same, checked or not.
-    for name in "rms_norm", "softmax", "attention":
+    for name in "rms_norm", "softmax", "contiguous_attention":
         kernel = sandwich.load_kernel(os.path.join(SOURCE, f"kernels/{name}.kernel"))
-        if name == "attention":
+        if name == "contiguous_attention":
             arguments = [RANDOM.standard_normal(shape).astype(np.float32)
                          for shape in ((5, 32), (32, 70), (70, 32))] + [0.2]
             given = {"DIM": 32, "CAUSAL": 1}
