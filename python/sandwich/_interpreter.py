@@ -358,7 +358,8 @@ def _require(condition: Any, message: str) -> None:
 
 
 class _Settle(ast.NodeTransformer):
-    """Makes variables numbers of a type."""
+    """Makes variables numbers of a type, and of a kernel's other statements what Python
+    may run in their place."""
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)

@@ -133,24 +133,32 @@ static Value nothing(LoopBuilder &b, const ProgramContext &program,
   return memory;
 }
 
-/// Of [tokens, channels] the tokens and heads of a piece, [tokens, heads,
-/// group, head_dim].
+/// Of rows whose last dimensions are all heads and their channels, as
+/// `dimensions` say, `count` rows from `first` on and the heads of a piece,
+/// [rows, heads, group, width].
 static Value viewHeads(LoopBuilder &b, Value buffer,
+                       ArrayRef<ReassociationIndices> dimensions, int64_t width,
+                       OpFoldResult first, OpFoldResult count,
                        const AttentionShape &shape,
                        const AttentionPiece &piece) {
   auto type = cast<MemRefType>(buffer.getType());
   const SmallVector<int64_t> sizes = {type.getDimSize(0), shape.cacheHeads,
-                                      shape.group, shape.headDim};
-  const SmallVector<ReassociationIndices> dimensions = {{0}, {1, 2, 3}};
+                                      shape.group, width};
   Value heads = memref::ExpandShapeOp::create(b, sizes, buffer, dimensions);
   const OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
   return memref::SubViewOp::create(
-      b, heads,
-      ArrayRef<OpFoldResult>{piece.firstToken, piece.firstHead, zero, zero},
-      ArrayRef<OpFoldResult>{piece.tokens, piece.heads,
-                             b.getIndexAttr(shape.group),
-                             b.getIndexAttr(shape.headDim)},
+      b, heads, ArrayRef<OpFoldResult>{first, piece.firstHead, zero, zero},
+      ArrayRef<OpFoldResult>{count, piece.heads, b.getIndexAttr(shape.group),
+                             b.getIndexAttr(width)},
       ArrayRef<OpFoldResult>{one, one, one, one});
+}
+
+/// Of [tokens, channels] what a piece has.
+static Value viewTokens(LoopBuilder &b, Value buffer,
+                        const AttentionShape &shape,
+                        const AttentionPiece &piece) {
+  return viewHeads(b, buffer, {{0}, {1, 2, 3}}, shape.headDim, piece.firstToken,
+                   piece.tokens, shape, piece);
 }
 
 /// Of a cache [blocks, layers, heads, 2, elements], of a layer and the heads of
@@ -223,17 +231,8 @@ Value AttentionKernel::viewPartialSums(LoopBuilder &b, AttentionOp op) {
 static Value viewPart(LoopBuilder &b, Value partial,
                       const AttentionShape &shape,
                       const AttentionPiece &piece) {
-  auto type = cast<MemRefType>(partial.getType());
-  const SmallVector<int64_t> sizes = {type.getDimSize(0), shape.cacheHeads,
-                                      shape.group, type.getDimSize(2)};
-  const SmallVector<ReassociationIndices> dimensions = {{0}, {1, 2}, {3}};
-  Value heads = memref::ExpandShapeOp::create(b, sizes, partial, dimensions);
-  const OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
-  return memref::SubViewOp::create(
-      b, heads, ArrayRef<OpFoldResult>{piece.part, piece.firstHead, zero, zero},
-      ArrayRef<OpFoldResult>{one, piece.heads, b.getIndexAttr(sizes[2]),
-                             b.getIndexAttr(sizes[3])},
-      ArrayRef<OpFoldResult>{one, one, one, one});
+  return viewHeads(b, partial, {{0}, {1, 2}, {3}}, shape.headDim + 2,
+                   piece.part, b.getIndexAttr(1), shape, piece);
 }
 
 LogicalResult AttentionKernel::call(LoopBuilder &b, const AttentionPiece &piece,
@@ -248,7 +247,7 @@ LogicalResult AttentionKernel::call(LoopBuilder &b, const AttentionPiece &piece,
     return viewCache(b, cache, op, piece, part, 0, shape.headDim * block);
   };
   SmallVector<Value> arguments = {
-      viewHeads(b, op.getQuery(), shape, piece),
+      viewTokens(b, op.getQuery(), shape, piece),
       viewPairs(b, elements(0), pairs, block, together),
       viewPairs(b, elements(1), block, pairs, together)};
   if (cacheType.hasScales()) {
@@ -267,7 +266,7 @@ LogicalResult AttentionKernel::call(LoopBuilder &b, const AttentionPiece &piece,
       ArrayRef<OpFoldResult>{b.getIndexAttr(1)}));
   arguments.push_back(piece.context);
   arguments.push_back(arith::ConstantOp::create(b, op.getScaleAttr()));
-  arguments.push_back(viewHeads(b, op.getDestination(), shape, piece));
+  arguments.push_back(viewTokens(b, op.getDestination(), shape, piece));
   arguments.push_back(partial ? viewPart(b, partial, shape, piece)
                               : nothing(b, program, 4));
   return program.written.call(b, use, arguments);

@@ -90,10 +90,10 @@ Value AttentionMatrixBuilder::loadBlock(const SegmentValues &segment,
 }
 
 void AttentionMatrixBuilder::prefetch(Value block, Value head, int64_t part,
-                                      Value offset, unsigned locality) {
+                                      Value offset) {
   memref::PrefetchOp::create(b, cache,
                              {block, layer, head, b.index(part), offset},
-                             /*isWrite=*/false, locality,
+                             /*isWrite=*/false, /*localityHint=*/2,
                              /*isDataCache=*/true);
 }
 
@@ -107,18 +107,6 @@ Value AttentionMatrixBuilder::loadScales(Value block, Value head,
                                         b.index(cacheType.getScalesOffset())});
   return vector::BitCastOp::create(
       b, VectorType::get({blockTokens}, b.getF32Type()), loaded);
-}
-
-void AttentionMatrixBuilder::storeRow(
-    const TileRows &rows, Value row, Value totals,
-    function_ref<Value(Value first, int64_t width)> loadSums) {
-  Value factor = arith::DivFOp::create(b, b.constant(1), b.reduceAdd(totals));
-  Value token = b.add(rows.segment.firstToken, rows.token(row));
-  Value channel = channelOf(rows, row);
-  b.forVectors(headDim, [&](Value first, int64_t width) {
-    b.storeVector(b.mulf(loadSums(first, width), b.broadcast(factor, width)),
-                  op.getDestination(), {token, b.add(channel, first)});
-  });
 }
 
 Value AttentionMatrixBuilder::firstRowOf(const TileRows &rows) {
@@ -310,7 +298,7 @@ void AttentionMatrixBuilder::prefetchNextChunk(Value number, Value block) {
       for (int64_t part : {0, 1})
         for (int64_t line = 0; line < lines; ++line)
           prefetch(cacheBlock, current->head, part,
-                   b.add(first, line * lineElements), /*locality=*/2);
+                   b.add(first, line * lineElements));
     });
   });
 }
@@ -493,9 +481,14 @@ void AttentionMatrixBuilder::addChunk(const TileRows &rows, Value firstBlock,
 void AttentionMatrixBuilder::storeResult(const TileRows &rows) {
   b.forLoop(zero, rows.count, 1, [&](Value number) {
     Value row = b.add(firstRowOf(rows), number);
-    storeRow(rows, number, b.loadVector(totals, {row, zero}),
-             [&](Value first, int64_t width) {
-               return b.loadVector(sums, {row, first}, width);
-             });
+    Value total = b.reduceAdd(b.loadVector(totals, {row, zero}));
+    Value factor = arith::DivFOp::create(b, b.constant(1), total);
+    Value token = b.add(rows.segment.firstToken, rows.token(number));
+    Value channel = channelOf(rows, number);
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      b.storeVector(b.mulf(b.loadVector(sums, {row, first}, width),
+                           b.broadcast(factor, width)),
+                    op.getDestination(), {token, b.add(channel, first)});
+    });
   });
 }

@@ -73,21 +73,15 @@ private:
   /// The cache's block with number `number` of the segment's sequence.
   mlir::Value loadBlock(const SegmentValues &segment, mlir::Value number);
   /// Asks for the cache line of the cache's element `offset` of a head's keys
-  /// (`part` 0) or values (1); `locality` 3 is for the nearest cache.
+  /// (`part` 0) or values (1), but not for the nearest of the CPU's caches.
   void prefetch(mlir::Value block, mlir::Value head, int64_t part,
-                mlir::Value offset, unsigned locality = 3);
+                mlir::Value offset);
   /// The f32 scales of a block's keys (`part` 0) or values (1) of a head, whose
   /// cache has some: of its tokens in one vector.
   mlir::Value loadScales(mlir::Value block, mlir::Value head, int64_t part);
   /// Memory on the stack, by its place among that of one builder.
   mlir::Value allocate(unsigned place, llvm::ArrayRef<int64_t> dimensions,
                        mlir::Type type);
-  /// Stores what follows from a row's sums and its sums of exponentials.
-  void
-  storeRow(const TileRows &rows, mlir::Value row, mlir::Value totals,
-           llvm::function_ref<mlir::Value(mlir::Value first, int64_t width)>
-               loadSums);
-
   mlir::Value firstRowOf(const TileRows &rows);
   mlir::Value wholeBlocks(mlir::Value blocks);
   mlir::Value elementOf(const Packing &packing, mlir::Value k,

@@ -23,7 +23,6 @@
 #include <cstring>
 #include <map>
 #include <random>
-#include <set>
 
 using namespace mlir;
 using namespace sandwich;
@@ -319,8 +318,6 @@ private:
   const Clock::time_point begin = Clock::now();
   bool stopped = false, skipped = false;
   std::map<Choice, std::optional<double>> measured;
-  /// Those that assertions leave out.
-  std::set<Choice> left;
   Choice best;
 };
 
@@ -356,14 +353,12 @@ Result<std::optional<double>> Tuning::measure(const Choice &choice) {
 }
 
 Status Tuning::attempt(const Choice &choice, size_t most) {
-  if (measured.contains(choice) || left.contains(choice))
+  if (measured.contains(choice))
     return {};
   // Of one that an assertion leaves out there is no code. The untuned one says
   // why.
-  if (!measured.empty() && !block::holdAssertions(kernel, bindingsOf(choice))) {
-    left.insert(choice);
+  if (!measured.empty() && !block::holdAssertions(kernel, bindingsOf(choice)))
     return {};
-  }
   if (!measured.empty() && hasEnded()) {
     skipped = true;
     return {};

@@ -320,13 +320,9 @@ KernelReader::readAccess(const Expression &subscript) {
     MaybeOperand index = read(*each);
     if (!index)
       return std::nullopt;
-    if (index->value && isa<RangeType>(index->value.getType())) {
-      access.sizes.push_back(cast<RangeType>(index->value.getType()).getSize());
-      access.indices.push_back(index->value);
-      continue;
-    }
-    if (index->value && isBlockOfIndices(index->value.getType())) {
-      access.sizes.push_back(sizesOf(index->value.getType()).front());
+    if (index->value && (isa<RangeType>(index->value.getType()) ||
+                         isBlockOfIndices(index->value.getType()))) {
+      llvm::append_range(access.sizes, sizesOfPlaces(index->value.getType()));
       access.indices.push_back(index->value);
       continue;
     }
