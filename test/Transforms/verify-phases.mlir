@@ -34,20 +34,20 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memre
 // -----
 
 // Tiles of attention share their memory with those of the same size.
-lm.weight @e : tensor<64x65536xf32> from ["e"]
-lm.weight @w : tensor<64x65536xf32> from ["w"]
+lm.weight @e : tensor<64x32768xf32> from ["e"]
+lm.weight @w : tensor<64x32768xf32> from ["w"]
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x65536xf32>
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x32768xf32>
   scf.for %i = %c0 to %c1 step %c1 {
     %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
       schedules(<[1, ?] : <decode = [2, 1, 1], split = 1, prefill = [1, 1, 1]>,
                  [2, ?] : <decode = [2, 1, 1], split = 2, prefill = [16, 1, 64]>,
                  [?, ?] : <decode = [2, 2, 64], split = 1, prefill = [1, 1, 1]>>)
-      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+      : tensor<?x32768xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x32768xf32>
   }
-  %l = lm.linear %x, @w : tensor<?x65536xf32> -> tensor<?x64xf32>
+  %l = lm.linear %x, @w : tensor<?x32768xf32> -> tensor<?x64xf32>
   return %l : tensor<?x64xf32>
 }

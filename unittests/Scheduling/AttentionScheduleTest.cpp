@@ -326,7 +326,7 @@ TEST(PrefillPieces, WasteFewRows) {
         const AttentionSchedule schedule{.prefill = {.rows = rows},
                                          .tiles = tiles};
         const PrefillPieces pieces =
-            prefillPieces(schedule, {.group = group, .headDim = 64});
+            prefillPieces(schedule, {.group = group, .headDim = 16});
         EXPECT_EQ(pieces.tokens % pieces.unit, 0);
         EXPECT_EQ(pieces.rows % rows, 0);
         EXPECT_GE(pieces.rows, pieces.tokens * group);
