@@ -77,21 +77,6 @@ static int64_t blocksOfStep(MatrixISA isa) {
   return divideUp<int64_t>(packingOf(isa).kStep, SANDWICH_KV_BLOCK_TOKENS);
 }
 
-PrefillMicroKernels
-sandwich::prefillMicroKernels(const AttentionSchedule &schedule,
-                              int64_t headDim) {
-  const MicroKernel scores = scoresMicroKernel(schedule);
-  MicroKernel values = scores;
-  while (headDim % values.columns != 0)
-    values.columns -= registerFileOf(values.isa).columns;
-  return {scores, values};
-}
-
-Packing sandwich::packingOf(const MicroKernel &kernel) {
-  const std::vector<Packing> packings = packingsOf(kernel.isa);
-  return *std::ranges::find(packings, kernel.columns, &Packing::panel);
-}
-
 Status sandwich::verify(const AttentionSchedule &schedule) {
   SANDWICH_RETURN_IF_ERROR(::verify(schedule.decode, "decode"));
   SANDWICH_RETURN_IF_ERROR(::verify(schedule.prefill, "prefill"));
@@ -229,12 +214,10 @@ uint64_t sandwich::prefillStackBytes(const AttentionSchedule &schedule,
                                      const AttentionShape &shape) {
   const int64_t headDim = shape.headDim;
   const auto &[rows, keyBlocks, chunk] = schedule.prefill;
-  const int64_t kept = rows * schedule.tiles;
+  const int64_t kept = prefillPieces(schedule, shape).rows;
   const uint64_t scores = model_limits::attentionScoreBytes(rows, chunk);
   if (!schedule.instructions)
-    return model_limits::attentionStackBytes(
-               prefillPieces(schedule, shape).rows, headDim) +
-           scores;
+    return model_limits::attentionStackBytes(kept, headDim) + scores;
   return model_limits::attentionMatrixBytes(kept, headDim) + scores +
          model_limits::attentionPackedBytes(rows, chunk, headDim);
 }

@@ -328,11 +328,10 @@ void StackUse::addSchedule(const AttentionSchedule &schedule,
   const AttentionTile &decode = schedule.decode, &prefill = schedule.prefill;
   if (heads.insert({queryHeads, decode.rows}).second)
     headBytes += model_limits::attentionStackBytes(queryHeads, headDim);
-  const int64_t kept = prefill.rows * schedule.tiles;
+  const int64_t kept = prefillPieces(schedule, shape).rows;
   if (!schedule.instructions) {
     if (tiles.insert({prefill.rows, schedule.tiles}).second)
-      tileBytes += model_limits::attentionStackBytes(
-          prefillPieces(schedule, shape).rows, headDim);
+      tileBytes += model_limits::attentionStackBytes(kept, headDim);
   } else {
     if (matrixTiles.insert({prefill.rows, schedule.tiles}).second)
       tileBytes += model_limits::attentionMatrixBytes(kept, headDim);

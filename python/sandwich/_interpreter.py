@@ -315,7 +315,8 @@ def _size(number: int) -> int:
     return number
 
 
-def _scratch(convert: Any, *sizes: int) -> Memory:
+def _scratch(convert: Any, *sizes: int, pairs: bool = False) -> Memory:
+    del pairs  # How it lies is no matter here.
     kind = convert.__name__
     # What it holds at first is unknown: a kernel must not go by it.
     return Memory(np.full(sizes, 77, _NUMPY[kind]), kind, "scratch")
@@ -385,6 +386,13 @@ def _interleave(lhs: Any, rhs: Any) -> Value:
     return Value(pairs.reshape(*pairs.shape[:-2], -1), values[0].kind)
 
 
+def _dot(lhs: Value, rhs: Value, sums: Value | None = None) -> Value:
+    """Of rows of several dimensions, too."""
+    columns = rhs.array.reshape(-1, rhs.array.shape[-1])
+    products = lhs.array.astype(np.float64) @ columns.astype(np.float64)
+    return Value(products if sums is None else sums.array + products, "f32")
+
+
 def _make_words() -> dict[str, Any]:
     words: dict[str, Any] = {
         "range": _loop,
@@ -400,6 +408,7 @@ def _make_words() -> dict[str, Any]:
         "bitcast": _bitcast,
         "where": _where,
         "interleave": _interleave,
+        "dot": _dot,
         "broadcast": lambda block, *sizes: Value(
             np.broadcast_to(block.array, sizes), block.kind
         ),

@@ -305,12 +305,16 @@ def BlockToVector : Pass<"block-to-vector", "::mlir::ModuleOp"> {
                "What parameters, constants and sizes are: NAME=NUMBER">,
     Option<"checkBounds", "check-bounds", "bool", /*default=*/"false",
            "Reach nothing beyond the sizes of memory, and give 0, or the line of "
-           "what would have: what is not proven is checked">
+           "what would have: what is not proven is checked">,
+    Option<"instructions", "instructions", "std::string", /*default=*/"\"\"",
+           "What multiplies matrices of bf16, X86_AVX512_BF16 or X86_AMX_BF16, "
+           "where sizes allow it: else FMA does">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect"
+    "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect",
+    "::sandwich::tile::TileDialect"
   ];
 }
 

@@ -24,6 +24,7 @@ std::string_view attentionKernelText();
 std::string_view geluKernelText();
 std::string_view l2NormalizeKernelText();
 std::string_view layerNormKernelText();
+std::string_view matrixAttentionKernelText();
 std::string_view mergeAttentionKernelText();
 std::string_view rmsNormKernelText();
 std::string_view rotateKernelText();

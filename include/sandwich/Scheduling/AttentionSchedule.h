@@ -115,20 +115,6 @@ struct AttentionShape {
 /// fit.
 Status verify(const AttentionSchedule &schedule, const AttentionShape &shape);
 
-/// The micro-kernels of a prefill schedule with `instructions`.
-struct PrefillMicroKernels {
-  /// Queries times the keys of a tile.
-  MicroKernel scores;
-  /// Weights times as many channels of the values as keys, or fewer that divide
-  /// a head.
-  MicroKernel values;
-};
-PrefillMicroKernels prefillMicroKernels(const AttentionSchedule &schedule,
-                                        int64_t headDim);
-
-/// The packing whose panels are as wide as `kernel`.
-Packing packingOf(const MicroKernel &kernel);
-
 /// How a kernel computes segments of several tokens, whose rows are query heads
 /// that share one of the cache's.
 struct PrefillPieces {

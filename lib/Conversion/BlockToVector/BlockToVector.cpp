@@ -9,10 +9,12 @@
 #include "sandwich/Conversion/BlockToVector.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Block/IR/Block.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace sandwich {
@@ -47,9 +49,26 @@ struct BlockToVector : sandwich::impl::BlockToVectorBase<BlockToVector> {
     return bindings;
   }
 
+  /// As above.
+  std::optional<std::optional<MatrixISA>> readInstructions() {
+    if (instructions.empty())
+      return std::optional<MatrixISA>();
+    for (MatrixISA isa : {MatrixISA::X86_AVX512_BF16, MatrixISA::X86_AMX_BF16})
+      if (instructions == name(isa))
+        return isa;
+    getOperation().emitError("'")
+        << instructions << "' multiplies no matrices of bf16 in kernels: "
+        << name(MatrixISA::X86_AVX512_BF16) << " and "
+        << name(MatrixISA::X86_AMX_BF16) << " do";
+    return std::nullopt;
+  }
+
   void runOnOperation() override {
     std::optional<block::Bindings> given = readBindings();
     if (!given)
+      return signalPassFailure();
+    std::optional<std::optional<MatrixISA>> isa = readInstructions();
+    if (!isa)
       return signalPassFailure();
     llvm::StringSet<> used;
     for (auto kernel :
@@ -66,7 +85,8 @@ struct BlockToVector : sandwich::impl::BlockToVectorBase<BlockToVector> {
       const std::string name = kernel.getSymName().str();
       block::BoundsChecks checks;
       FailureOr<func::FuncOp> made = block::makeFunction(
-          kernel, name, own, {}, checkBounds ? &checks : nullptr);
+          kernel, name, own,
+          {.instructions = *isa, .checks = checkBounds ? &checks : nullptr});
       if (failed(made))
         return signalPassFailure();
       kernel.erase();

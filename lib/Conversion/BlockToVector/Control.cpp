@@ -34,7 +34,8 @@ static LogicalResult verifyCarried(Operation *op, TypeRange types) {
 void KernelLowering::flatten(const Lowered &value,
                              SmallVectorImpl<Value> &flat) {
   if (const auto *block = std::get_if<LoweredBlock>(&value)) {
-    llvm::append_range(flat, block->getRows(b));
+    if (!block->isElsewhere())
+      llvm::append_range(flat, block->getRows(b));
     return;
   }
   flat.push_back(std::get<Value>(value));
@@ -49,6 +50,8 @@ SmallVector<Value> KernelLowering::flatten(ValueRange values) {
 
 Lowered KernelLowering::restore(const Lowered &before, ValueRange &flat) {
   const auto *block = std::get_if<LoweredBlock>(&before);
+  if (block && block->isElsewhere())
+    return before;
   const size_t count = block ? block->rowCount() : 1;
   SmallVector<Value> own(flat.take_front(count));
   flat = flat.drop_front(count);
@@ -211,6 +214,18 @@ LogicalResult KernelLowering::lowerBlocks(scf::ForOp loop, RangeOp range) {
   return success();
 }
 
+bool block::isUnrolled(scf::ForOp loop) {
+  return loop->hasAttr(BlockDialect::unrollName);
+}
+
+RangeOp block::rangeOfBlocks(scf::ForOp loop) {
+  auto range = dyn_cast<RangeOp>(loop.getBody()->front());
+  if (range && range.getStart() == loop.getInductionVar() &&
+      range.getEnd() == loop.getUpperBound())
+    return range;
+  return {};
+}
+
 LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   if (!loop.getInductionVar().getType().isIndex() || loop.getUnsignedCmp())
     return loop.emitError("counts in another type than index, or without a "
@@ -221,13 +236,9 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
                           "not 1 or more");
   if (failed(verifyCarried(loop, loop.getResultTypes())))
     return failure();
-  if (loop->hasAttr(BlockDialect::unrollName))
+  if (isUnrolled(loop))
     return unroll(loop);
-  // One whose first operation is the range of its turn, from the index to the
-  // loop's end.
-  auto range = dyn_cast<RangeOp>(loop.getBody()->front());
-  if (range && range.getStart() == loop.getInductionVar() &&
-      range.getEnd() == loop.getUpperBound()) {
+  if (RangeOp range = rangeOfBlocks(loop)) {
     std::optional<int64_t> step = constantOf(numberOf(loop.getStep()));
     std::optional<int64_t> size =
         knownSize(range.getType().getSize(), bindings);
@@ -236,6 +247,17 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   }
   SmallVector<Lowered> carried = llvm::map_to_vector(
       loop.getInits(), [&](Value value) { return lookup(value); });
+  std::optional<unsigned> sums = carriedInTiles(loop);
+  Tiling tiling;
+  if (sums) {
+    Value argument = loop.getRegionIterArg(*sums);
+    tiling = *tilingOf(cast<DotOp>(*argument.user_begin()));
+    if (failed(loadTiles(loop, tiling, loop.getInits()[*sums])))
+      return failure();
+    const auto &block = std::get<LoweredBlock>(carried[*sums]);
+    carried[*sums] = LoweredBlock(block.getSizes(), block.getElement());
+    sumsInTiles.insert(argument);
+  }
   if (failed(lowerTurns(
           loop, numberOf(loop.getLowerBound()), numberOf(loop.getUpperBound()),
           numberOf(loop.getStep()),
@@ -243,7 +265,7 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
     return failure();
   for (auto [result, value] : llvm::zip_equal(loop.getResults(), carried))
     set(result, value);
-  return success();
+  return sums ? finishTiles(tiling, loop.getResult(*sums)) : success();
 }
 
 //===----------------------------------------------------------------------===//

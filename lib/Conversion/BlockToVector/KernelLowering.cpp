@@ -231,7 +231,7 @@ void KernelLowering::lowerInterleave(InterleaveOp op) {
     return;
   }
   for (auto [left, right] : llvm::zip_equal(lhs.getRows(b), rhs.getRows(b)))
-    values.push_back(vector::InterleaveOp::create(b, left, right));
+    values.push_back(interleaveRows(b, left, right));
   set(op.getResult(),
       LoweredBlock::ofRows(sizes, lhs.getElement(), std::move(values)));
 }
@@ -432,31 +432,6 @@ static Value divide(LoopBuilder &builder, Operation *op, Value lhs, Value rhs) {
   return arith::SelectOp::create(builder, isAbove, below, result);
 }
 
-/// Every other number of bf16 in f32: as a bf16 is the upper half of an f32,
-/// that takes a shift or a mask of both at once. Null if `op` does nothing like
-/// it.
-static Value widenEveryOther(LoopBuilder &builder, Operation *op,
-                             Value operand) {
-  auto type = dyn_cast<VectorType>(operand.getType());
-  auto numbers = operand.getDefiningOp<vector::DeinterleaveOp>();
-  if (!isa<arith::ExtFOp>(op) || !numbers || !type.getElementType().isBF16() ||
-      !getElementTypeOrSelf(op->getResult(0)).isF32())
-    return {};
-  auto bitsType = type.clone(builder.getI32Type());
-  Value pairs =
-      vector::BitCastOp::create(builder, bitsType, numbers.getSource());
-  Value bits;
-  if (operand == numbers.getRes1())
-    bits = arith::ShLIOp::create(builder, pairs,
-                                 constantLike(builder, bitsType, 16));
-  else
-    bits = arith::AndIOp::create(
-        builder, pairs,
-        constantLike(builder, bitsType, static_cast<int32_t>(0xffff0000)));
-  return arith::BitcastOp::create(builder, type.clone(builder.getF32Type()),
-                                  bits);
-}
-
 LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   // One of another shape than its operands is none.
   const auto hasOtherSizes = [&](Type each) {
@@ -476,8 +451,9 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
       return divide(b, op, operands[0], operands[1]);
     IRMapping mapping;
     mapping.map(op->getOperands(), operands);
-    if (Value widened = widenEveryOther(b, op, operands[0]))
-      return widened;
+    if (isa<arith::ExtFOp>(op) && getElementTypeOrSelf(operands[0]).isBF16() &&
+        getElementTypeOrSelf(type).isF32())
+      return toF32(b, operands[0]);
     Operation *made = b.clone(*op, mapping);
     made->getResult(0).setType(type);
     SmallVector<Value> folded;
@@ -523,6 +499,15 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   return success();
 }
 
+LogicalResult KernelLowering::countMade(Operation *op, int64_t rows) {
+  constexpr int64_t mostRowsMade = int64_t(1) << 17;
+  rowsMade += rows;
+  if (rowsMade > mostRowsMade)
+    return op->emitError("is too much: the kernel takes more than ")
+           << mostRowsMade << " operations with these parameters";
+  return success();
+}
+
 LogicalResult KernelLowering::verifyOperation(Operation *op) {
   const auto isKnown = [&](Value value) {
     auto found = lowered.find(value);
@@ -541,8 +526,7 @@ LogicalResult KernelLowering::verifyOperation(Operation *op) {
         !isa<ScratchOp>(op))
       return op->emitError("is nothing that a kernel may have");
   // What is made of a row takes an instruction or more.
-  constexpr int64_t mostRowsMade = int64_t(1) << 17;
-  ++rowsMade;
+  int64_t made = 1;
   for (Type type : op->getResultTypes())
     if (isBlock(type)) {
       FailureOr<SmallVector<int64_t>> sizes = blockSizes(op, sizesOf(type));
@@ -550,13 +534,10 @@ LogicalResult KernelLowering::verifyOperation(Operation *op) {
         return failure();
       LoweredBlock shape(*sizes, getElementTypeOrSelf(type));
       // Places are single numbers.
-      rowsMade +=
+      made +=
           shape.rowCount() * (arePlaces(op->getResult(0)) ? shape.width() : 1);
     }
-  if (rowsMade > mostRowsMade)
-    return op->emitError("is too much: the kernel takes more than ")
-           << mostRowsMade << " operations with these parameters";
-  return success();
+  return countMade(op, made);
 }
 
 LogicalResult KernelLowering::lower(Operation *op) {
@@ -605,6 +586,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return lowerReduce(reduce);
   if (auto interleave = dyn_cast<InterleaveOp>(op))
     return lowerInterleave(interleave), success();
+  if (auto dot = dyn_cast<DotOp>(op))
+    return lowerDot(dot);
   if (auto prefetch = dyn_cast<PrefetchOp>(op))
     return lowerPrefetch(prefetch);
   if (auto assertion = dyn_cast<AssertOp>(op))
@@ -699,7 +682,7 @@ FailureOr<func::FuncOp> KernelLowering::run(StringRef name,
 
 FailureOr<func::FuncOp> block::makeFunction(func::FuncOp kernel, StringRef name,
                                             const Bindings &bindings,
-                                            ArrayRef<Type> argumentTypes,
-                                            BoundsChecks *checks) {
-  return KernelLowering(kernel, bindings, checks).run(name, argumentTypes);
+                                            const FunctionOptions &options) {
+  return KernelLowering(kernel, bindings, options)
+      .run(name, options.argumentTypes);
 }

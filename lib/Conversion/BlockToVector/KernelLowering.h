@@ -14,6 +14,10 @@
 #include "sandwich/Conversion/BlockToVector.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <map>
+#include <tuple>
 
 namespace sandwich::block {
 
@@ -21,8 +25,9 @@ namespace sandwich::block {
 class KernelLowering {
 public:
   KernelLowering(mlir::func::FuncOp kernel, Bindings bindings,
-                 BoundsChecks *checks)
-      : kernel(kernel), bindings(std::move(bindings)), checks(checks),
+                 const FunctionOptions &options)
+      : kernel(kernel), bindings(std::move(bindings)),
+        instructions(options.instructions), checks(options.checks),
         b(kernel.getLoc(), kernel) {}
 
   mlir::FailureOr<mlir::func::FuncOp>
@@ -62,6 +67,8 @@ private:
     lowered.insert_or_assign(value, std::move(result));
   }
 
+  /// Counts what is made; too much of it is an error.
+  llvm::LogicalResult countMade(mlir::Operation *op, int64_t rows);
   /// Checks that operands are what their types say, and counts what is made.
   llvm::LogicalResult verifyOperation(mlir::Operation *op);
   llvm::LogicalResult lowerBlock(mlir::Block &block);
@@ -84,6 +91,10 @@ private:
   // Memory (Memory.cpp)
   //===--------------------------------------------------------------------===//
 
+  /// Memory of the kernel's own; null, with an error emitted, if that would be
+  /// too much.
+  mlir::Value allocate(mlir::Operation *op, llvm::ArrayRef<int64_t> shape,
+                       mlir::Type element);
   llvm::LogicalResult lowerScratch(ScratchOp op);
   /// A part of a block in memory that is neighbors there.
   struct Piece {
@@ -108,12 +119,82 @@ private:
   /// Loads neighbors that lie two apart, both of each pair at once; false if
   /// nobody knows which of them are meant.
   bool lowerPairs(LoadOp op, mlir::Value isInside);
+  /// And stores them.
+  bool storePairs(StoreOp op, mlir::Value isInside);
+  /// Whether `index` is of both of each pair.
+  bool areBothOfPairs(mlir::Value index) const;
   llvm::LogicalResult lowerPrefetch(PrefetchOp op);
   llvm::LogicalResult lowerStore(StoreOp op);
   void lowerNumber(mlir::memref::LoadOp load);
   void lowerNumber(mlir::memref::StoreOp store);
   /// Which of `width` numbers are the first `count`.
   mlir::Value maskOf(mlir::Value count, int64_t width);
+
+  //===--------------------------------------------------------------------===//
+  // Products (Products.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// Where a matrix lies in memory, whose columns are contiguous.
+  struct Matrix {
+    mlir::Value memory;
+    /// Of its first row and column.
+    llvm::SmallVector<mlir::Value> indices;
+    /// The dimension of its rows, and how many elements these are apart.
+    unsigned rows = 0;
+    int64_t stride = 0;
+  };
+  /// How sums are cut into tiles, and how many k are multiplied.
+  struct Tiling {
+    int64_t rowTiles = 0, columnTiles = 0;
+    /// Of each tile.
+    int64_t rows = 0;
+    int64_t depth = 0;
+  };
+  enum class TileOperand { Input, Weight, Sums };
+
+  llvm::LogicalResult lowerDot(DotOp op);
+  /// Whether what is loaded is nothing but multiplied, from where it lies.
+  bool staysInMemory(LoadOp op);
+  /// What an access means by `indices`; nothing if it is no matrix, or not all
+  /// of it is there.
+  std::optional<Matrix> matrixAt(mlir::Value buffer, mlir::ValueRange indices);
+  /// The same of memory in pairs, each of which is in one row.
+  std::optional<Matrix> matrixOfPairs(LoadOp op);
+  llvm::SmallVector<mlir::Value> placeOf(const Matrix &matrix, int64_t row,
+                                         mlir::Value column);
+  /// Adds to the rows `sums` by instructions for pairs of bf16.
+  void multiplyPairs(DotOp op, llvm::SmallVector<mlir::Value> &sums);
+  /// And by FMA.
+  void multiplyNumbers(DotOp op, llvm::SmallVector<mlir::Value> &sums);
+
+  /// Nothing if there are no tiles, or `dot` does not fit them.
+  std::optional<Tiling> tilingOf(DotOp dot) const;
+  /// The number of the value that a loop carries, and does nothing with but add
+  /// products to it, which tiles hold meanwhile.
+  std::optional<unsigned> carriedInTiles(mlir::scf::ForOp loop) const;
+  void forTiles(const Tiling &tiling,
+                llvm::function_ref<void(int64_t number, int64_t row,
+                                        int64_t column)>
+                    visit);
+  /// Memory that tiles are loaded from, or stored to, on their way from or to
+  /// vectors. Errors are emitted, here as below.
+  mlir::FailureOr<mlir::Value> memoryOfTiles(mlir::Operation *op,
+                                             TileOperand which, int64_t rows,
+                                             mlir::VectorType row);
+  mlir::FailureOr<Matrix> spill(mlir::Operation *op, TileOperand which,
+                                llvm::ArrayRef<mlir::Value> rows);
+  /// Tiles get the numbers of `sums`.
+  llvm::LogicalResult loadTiles(mlir::Operation *op, const Tiling &tiling,
+                                mlir::Value sums);
+  void storeTiles(const Tiling &tiling, const Matrix &matrix);
+  llvm::LogicalResult multiplyTiles(DotOp op, const Tiling &tiling);
+  /// `result` gets what tiles hold, as vectors.
+  llvm::LogicalResult readTiles(mlir::Operation *op, const Tiling &tiling,
+                                mlir::Value result);
+  /// The same, unless it is stored next: then it stays in tiles until then.
+  llvm::LogicalResult finishTiles(const Tiling &tiling, mlir::Value result);
+  /// Whether `op` stores what is in tiles.
+  mlir::FailureOr<bool> storeFromTiles(StoreOp op);
 
   //===--------------------------------------------------------------------===//
   // Bounds (Bounds.cpp)
@@ -157,6 +238,8 @@ private:
 
   mlir::func::FuncOp kernel, function;
   Bindings bindings;
+  /// What multiplies matrices of bf16; nothing: FMA.
+  std::optional<MatrixISA> instructions;
   /// Null if bounds are not checked.
   BoundsChecks *checks;
   /// The line that is kept.
@@ -167,12 +250,30 @@ private:
   /// holds at first is unknown every time.
   llvm::DenseMap<mlir::Operation *, mlir::Value> scratch;
   int64_t scratchBytes = 0;
+  /// Of what `staysInMemory`.
+  llvm::DenseMap<mlir::Value, Matrix> matrices;
+  /// Sums that are carried in tiles.
+  llvm::DenseSet<mlir::Value> sumsInTiles;
+  llvm::DenseMap<mlir::Operation *, Tiling> storedFromTiles;
+  std::map<std::tuple<TileOperand, int64_t, const void *>, mlir::Value> spilled;
   /// What `arePlaces` has found.
   llvm::DenseMap<mlir::Value, bool> foundPlaces;
   int placesDepth = 0;
   /// Rows of all operations so far.
   int64_t rowsMade = 0;
 };
+
+/// Whether numbers of the last dimension of `type` lie two apart, those of the
+/// dimension before it in between.
+bool liesInPairs(mlir::MemRefType type);
+/// Memory that lies in pairs with both dimensions as one; null if that has no
+/// form.
+mlir::Value asItLies(LoopBuilder &builder, mlir::Value memory);
+
+bool isUnrolled(mlir::scf::ForOp loop);
+/// The first operation of a loop, if that is the range of its turn, from the
+/// index to the loop's end; else null.
+RangeOp rangeOfBlocks(mlir::scf::ForOp loop);
 
 /// Whether what `op` asserts holds for `bindings`; nothing if they do not say.
 std::optional<bool> evaluate(AssertOp op, const Bindings &bindings);

@@ -64,6 +64,48 @@ SmallVector<Value> LoweredBlock::getNumbers(LoopBuilder &builder) const {
   return made;
 }
 
+Value block::interleaveRows(LoopBuilder &builder, Value lhs, Value rhs) {
+  auto numbers = lhs.getDefiningOp<vector::DeinterleaveOp>();
+  if (numbers && rhs.getDefiningOp() == numbers && lhs == numbers.getRes1() &&
+      rhs == numbers.getRes2())
+    return numbers.getSource();
+  return vector::InterleaveOp::create(builder, lhs, rhs);
+}
+
+/// Every other number of bf16 in f32: as a bf16 is the upper half of an f32,
+/// that takes a shift or a mask of both at once. Null if `row` is none of those.
+static Value widenEveryOther(LoopBuilder &builder, Value row) {
+  auto numbers = row.getDefiningOp<vector::DeinterleaveOp>();
+  if (!numbers || !getElementTypeOrSelf(row).isBF16())
+    return {};
+  auto bitsType = cast<VectorType>(row.getType()).clone(builder.getI32Type());
+  const auto constant = [&](int32_t number) {
+    return arith::ConstantOp::create(builder,
+                                     DenseElementsAttr::get(bitsType, number));
+  };
+  Value pairs =
+      vector::BitCastOp::create(builder, bitsType, numbers.getSource());
+  Value bits;
+  if (row == numbers.getRes1())
+    bits = arith::ShLIOp::create(builder, pairs, constant(16));
+  else
+    bits = arith::AndIOp::create(builder, pairs,
+                                 constant(static_cast<int32_t>(0xffff0000)));
+  return arith::BitcastOp::create(builder, bitsType.clone(builder.getF32Type()),
+                                  bits);
+}
+
+Value block::toF32(LoopBuilder &builder, Value row) {
+  if (getElementTypeOrSelf(row).isF32())
+    return row;
+  if (Value widened = widenEveryOther(builder, row))
+    return widened;
+  Type type = builder.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(row.getType()))
+    type = vector.clone(type);
+  return builder.createOrFold<arith::ExtFOp>(type, row);
+}
+
 Value block::combine(LoopBuilder &builder, ReductionKind kind, Value lhs,
                      Value rhs) {
   const bool isFloat = isa<FloatType>(getElementTypeOrSelf(lhs));

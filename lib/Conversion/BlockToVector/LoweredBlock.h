@@ -37,6 +37,8 @@ public:
   /// The type of a row.
   mlir::Type rowType() const;
   bool hasRows() const { return !rows.empty(); }
+  /// Whether it has numbers that are no values: in tiles, or in memory.
+  bool isElsewhere() const { return rows.empty() && numbers.empty(); }
   /// Where the builder is, what it does not have that way is put together.
   llvm::SmallVector<mlir::Value> getRows(LoopBuilder &builder) const;
   llvm::SmallVector<mlir::Value> getNumbers(LoopBuilder &builder) const;
@@ -44,7 +46,7 @@ public:
 private:
   llvm::SmallVector<int64_t> sizes;
   mlir::Type element;
-  /// One of both at least.
+  /// One of both at least, or none of what is elsewhere.
   llvm::SmallVector<mlir::Value> rows, numbers;
 };
 
@@ -74,6 +76,12 @@ mlir::Value reduceRow(LoopBuilder &builder, ReductionKind kind,
 llvm::SmallVector<mlir::Value> reduceRows(LoopBuilder &builder,
                                           ReductionKind kind,
                                           llvm::ArrayRef<mlir::Value> rows);
+
+/// `lhs` and `rhs` interleaved.
+mlir::Value interleaveRows(LoopBuilder &builder, mlir::Value lhs,
+                           mlir::Value rhs);
+/// A row or number of f32, f16 or bf16 as f32.
+mlir::Value toF32(LoopBuilder &builder, mlir::Value row);
 
 } // namespace sandwich::block
 

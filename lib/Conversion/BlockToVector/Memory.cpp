@@ -19,6 +19,30 @@ using namespace sandwich::block;
 /// A thread's stack holds that of one kernel beside all else.
 static constexpr int64_t mostScratchBytes = int64_t(5) << 18;
 
+/// Memory with its last two dimensions in the other order.
+static memref::TransposeOp swapLastDimensions(LoopBuilder &builder,
+                                              Value memory) {
+  const int64_t rank = cast<MemRefType>(memory.getType()).getRank();
+  auto order = llvm::to_vector(llvm::seq<unsigned>(0, rank));
+  std::swap(order[rank - 1], order[rank - 2]);
+  auto map = AffineMap::getPermutationMap(order, builder.getContext());
+  return memref::TransposeOp::create(builder, memory, AffineMapAttr::get(map));
+}
+
+Value KernelLowering::allocate(Operation *op, ArrayRef<int64_t> shape,
+                               Type element) {
+  int64_t bytes = (element.getIntOrFloatBitWidth() + 7) / 8;
+  for (int64_t size : shape)
+    if (llvm::MulOverflow(bytes, size, bytes) ||
+        bytes > mostScratchBytes - scratchBytes) {
+      op->emitError("takes, with what is before it, more than ")
+          << mostScratchBytes << " bytes";
+      return {};
+    }
+  scratchBytes += llvm::alignTo(bytes, 64);
+  return b.scratch(function, shape, element);
+}
+
 LogicalResult KernelLowering::lowerScratch(ScratchOp op) {
   Type element = cast<MemRefType>(op.getMemory().getType()).getElementType();
   if (Value known = scratch.lookup(op)) {
@@ -26,19 +50,23 @@ LogicalResult KernelLowering::lowerScratch(ScratchOp op) {
     return success();
   }
   SmallVector<int64_t> shape;
-  int64_t bytes = (element.getIntOrFloatBitWidth() + 7) / 8;
   for (SizeAttr size : op.getSizes().getSizes()) {
     FailureOr<int64_t> known = blockSize(op, size);
     if (failed(known))
       return failure();
     shape.push_back(*known);
-    if (llvm::MulOverflow(bytes, *known, bytes) ||
-        bytes > mostScratchBytes - scratchBytes)
-      return op.emitError("takes, with what is before it, more than ")
-             << mostScratchBytes << " bytes";
   }
-  scratchBytes += llvm::alignTo(bytes, 64);
-  Value memory = b.scratch(function, shape, element);
+  if (op.getPairs())
+    std::swap(shape.end()[-1], shape.end()[-2]);
+  Value memory = allocate(op, shape, element);
+  if (!memory)
+    return failure();
+  if (op.getPairs()) {
+    // As it lies at the function's beginning, and in the order of its sizes.
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(memory);
+    memory = swapLastDimensions(b, memory);
+  }
   scratch[op] = memory;
   set(op.getMemory(), memory);
   return success();
@@ -156,9 +184,7 @@ static bool isUsedByNumbers(Value block) {
   });
 }
 
-/// Whether numbers of the last dimension of `type` lie two apart, those of the
-/// dimension before it in between.
-static bool liesInPairs(MemRefType type) {
+bool block::liesInPairs(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   const int64_t rank = type.getRank();
@@ -167,15 +193,9 @@ static bool liesInPairs(MemRefType type) {
          type.getDimSize(rank - 2) == 2;
 }
 
-/// Memory that lies in pairs with both dimensions as one; null if that has no
-/// form.
-static Value asItLies(LoopBuilder &builder, Value memory) {
+Value block::asItLies(LoopBuilder &builder, Value memory) {
   const int64_t rank = cast<MemRefType>(memory.getType()).getRank();
-  auto order = llvm::to_vector(llvm::seq<unsigned>(0, rank));
-  std::swap(order[rank - 1], order[rank - 2]);
-  auto map = AffineMap::getPermutationMap(order, builder.getContext());
-  auto turned =
-      memref::TransposeOp::create(builder, memory, AffineMapAttr::get(map));
+  auto turned = swapLastDimensions(builder, memory);
   SmallVector<ReassociationIndices> dimensions;
   for (int64_t i = 0; i + 2 < rank; ++i)
     dimensions.push_back({i});
@@ -184,6 +204,13 @@ static Value asItLies(LoopBuilder &builder, Value memory) {
                                                         dimensions))
     return {};
   return memref::CollapseShapeOp::create(builder, turned, dimensions);
+}
+
+bool KernelLowering::areBothOfPairs(Value index) const {
+  if (!isa<RangeType>(index.getType()))
+    return false;
+  const LoweredRange &range = rangeOf(index);
+  return range.size == 2 && !range.count && constantOf(range.start) == 0;
 }
 
 bool KernelLowering::lowerPairs(LoadOp op, Value isInside) {
@@ -202,8 +229,15 @@ bool KernelLowering::lowerPairs(LoadOp op, Value isInside) {
   SmallVector<int64_t> sizes =
       *blockSizes(op, sizesOf(op.getResult().getType()));
   SmallVector<Value> values;
+  const bool areBoth = areBothOfPairs(before);
   forPieces(indices, /*areNumbers=*/false, isInside, [&](Piece piece) {
     const int64_t which = *constantOf(piece.indices.end()[-2]);
+    // What was loaded for the first one of a pair.
+    if (areBoth && which == 1) {
+      values.push_back(
+          values.back().getDefiningOp<vector::DeinterleaveOp>().getRes2());
+      return;
+    }
     Value place = b.mul(piece.indices.pop_back_val(), 2);
     piece.indices.back() = place;
     Value loaded;
@@ -281,7 +315,34 @@ LogicalResult KernelLowering::lowerPrefetch(PrefetchOp op) {
   return success();
 }
 
+bool KernelLowering::storePairs(StoreOp op, Value isInside) {
+  ValueRange indices = op.getIndices();
+  Value flat = areBothOfPairs(indices[indices.size() - 2])
+                   ? asItLies(b, numberOf(op.getMemory()))
+                   : Value();
+  if (!flat)
+    return false;
+  SmallVector<Value> rows = blockOf(op.getValue()).getRows(b);
+  const int64_t width = 2 * rangeOf(indices.back()).size;
+  size_t next = 0;
+  forPieces(indices, /*areNumbers=*/false, isInside, [&](Piece piece) {
+    if (next++ % 2 == 1)
+      return;
+    Value both = interleaveRows(b, rows[next - 1], rows[next]);
+    piece.indices.end()[-2] = b.mul(piece.indices.back(), 2);
+    piece.indices.pop_back();
+    if (piece.count)
+      vector::MaskedStoreOp::create(b, flat, piece.indices,
+                                    maskOf(b.mul(piece.count, 2), width), both);
+    else
+      vector::StoreOp::create(b, both, flat, piece.indices);
+  });
+  return true;
+}
+
 LogicalResult KernelLowering::lowerLoad(LoadOp op) {
+  if (staysInMemory(op))
+    return success();
   FailureOr<SmallVector<int64_t>> sizes =
       blockSizes(op, sizesOf(op.getResult().getType()));
   if (failed(sizes))
@@ -342,12 +403,17 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
 }
 
 LogicalResult KernelLowering::lowerStore(StoreOp op) {
+  FailureOr<bool> isStored = storeFromTiles(op);
+  if (failed(isStored) || *isStored)
+    return success(succeeded(isStored));
   Value memory = numberOf(op.getMemory());
   const LoweredBlock &value = blockOf(op.getValue());
   size_t next = 0;
   Value isInside = checkBounds(op, op.getMemory(), op.getIndices());
-  if (areNeighbors(op.getIndices()) &&
-      !liesInPairs(cast<MemRefType>(memory.getType()))) {
+  const bool isPaired = liesInPairs(cast<MemRefType>(memory.getType()));
+  if (isPaired && areNeighbors(op.getIndices()) && storePairs(op, isInside))
+    return success();
+  if (areNeighbors(op.getIndices()) && !isPaired) {
     SmallVector<Value> rows = value.getRows(b);
     forPieces(op.getIndices(), /*areNumbers=*/false, isInside,
               [&](const Piece &piece) {

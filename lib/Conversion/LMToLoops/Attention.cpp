@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionKernel.h"
-#include "AttentionMatrix.h"
 
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Runtime/PhaseABI.h"
@@ -74,18 +73,6 @@ private:
   using AddPiece = function_ref<void(Value head, Value first, Value end)>;
   void dealPieces(Value number, Value units, int64_t unitsOfPiece,
                   AddPiece add);
-  void prefillByKernel(const AttentionSchedule &schedule);
-  void prefillByMatrices(const AttentionSchedule &schedule);
-  /// Rows of a segment that meet one head of the cache: each token's query
-  /// heads that share it, token by token.
-  struct HeadRows {
-    const SegmentValues &segment;
-    Value head, count;
-  };
-  TileRows tileOf(const HeadRows &rows, int64_t rowsOfTile, Value firstRow,
-                  Value number);
-  void addTiles(AttentionMatrixBuilder &builder, const AttentionTile &tile,
-                const HeadRows &rows, Value firstTile, Value endTile);
 
   LoopBuilder &b;
   const ProgramContext &program;
@@ -170,9 +157,12 @@ void AttentionBuilder::addParts(int64_t split, AddPart add) {
 
 void AttentionBuilder::decode(const AttentionSchedule &schedule) {
   const int64_t split = schedule.split;
-  FailureOr<AttentionKernel> kernel = AttentionKernel::make(
-      program, op, schedule.decode, {.tokens = 1, .heads = shape.cacheHeads},
-      /*streams=*/true, /*isPart=*/split > 1);
+  FailureOr<AttentionKernel> kernel =
+      AttentionKernel::make(program, op, schedule.decode,
+                            {.tokens = 1,
+                             .heads = shape.cacheHeads,
+                             .streams = true,
+                             .isPart = split > 1});
   if (failed(kernel))
     return note(failure());
   Value partial;
@@ -214,8 +204,7 @@ void AttentionBuilder::decode(const AttentionSchedule &schedule) {
 // Segments of several tokens
 //===----------------------------------------------------------------------===//
 
-/// Later units of a segment, be they tokens or tiles, may attend to more
-/// positions: all pieces of work are dealt to the threads in turn from the left
+/// Later tokens of a segment may attend to more positions: all pieces of work are dealt to the threads in turn from the left
 /// and from the right, and to another one first for every segment.
 void AttentionBuilder::dealPieces(Value number, Value units,
                                   int64_t unitsOfPiece, AddPiece add) {
@@ -244,11 +233,11 @@ void AttentionBuilder::dealPieces(Value number, Value units,
   });
 }
 
-void AttentionBuilder::prefillByKernel(const AttentionSchedule &schedule) {
+void AttentionBuilder::prefill(const AttentionSchedule &schedule) {
   const auto [tokens, unit, rows] = prefillPieces(schedule, shape);
   FailureOr<AttentionKernel> kernel = AttentionKernel::make(
-      program, op, schedule.prefill, {.tokens = tokens, .heads = 1},
-      /*streams=*/false, /*isPart=*/false);
+      program, op, schedule.prefill,
+      {.tokens = tokens, .instructions = schedule.instructions});
   if (failed(kernel))
     return note(failure());
   forSegments(arith::CmpIPredicate::ne, [&](Value number,
@@ -259,7 +248,9 @@ void AttentionBuilder::prefillByKernel(const AttentionSchedule &schedule) {
         [&](Value head, Value firstUnit, Value endUnit) {
           Value first = b.mul(firstUnit, unit);
           Value end = b.min(b.mul(endUnit, unit), segment.tokens);
-          Value context = positionsAttended(b, op, segment, b.sub(end, one));
+          Value context =
+              b.add(segment.firstPosition,
+                    op.getBidirectional() ? segment.tokens : end);
           note(kernel->call(b, {.firstToken = b.add(segment.firstToken, first),
                                 .tokens = b.sub(end, first),
                                 .firstHead = head,
@@ -269,80 +260,6 @@ void AttentionBuilder::prefillByKernel(const AttentionSchedule &schedule) {
                                 .context = context}));
         });
   });
-}
-
-/// The rows from `firstRow` on, at most `rowsOfTile`.
-TileRows AttentionBuilder::tileOf(const HeadRows &rows, int64_t rowsOfTile,
-                                  Value firstRow, Value number) {
-  Value count = b.min(b.sub(rows.count, firstRow), b.index(rowsOfTile));
-  Value lastRow = b.sub(b.add(firstRow, count), one);
-  auto rowOf = [this, firstRow, lastRow](Value row) {
-    return b.min(b.add(firstRow, row), lastRow);
-  };
-  Value firstHead = b.mul(rows.head, shape.group);
-  Value lastToken = b.div(lastRow, shape.group);
-  return {rows.segment,
-          [this, rowOf](Value row) { return b.div(rowOf(row), shape.group); },
-          [this, rowOf, firstHead](Value row) {
-            return b.add(firstHead, b.rem(rowOf(row), shape.group));
-          },
-          count,
-          rows.head,
-          positionsAttended(b, op, rows.segment, lastToken),
-          number};
-}
-
-/// All tiles add a chunk before the next one is read. Those of earlier tokens
-/// may attend to fewer.
-void AttentionBuilder::addTiles(AttentionMatrixBuilder &builder,
-                                const AttentionTile &tile, const HeadRows &rows,
-                                Value firstTile, Value endTile) {
-  auto forTiles = [&](function_ref<void(const TileRows &)> body) {
-    b.forLoop(firstTile, endTile, 1, [&](Value number) {
-      body(tileOf(rows, tile.rows, b.mul(number, tile.rows),
-                  b.sub(number, firstTile)));
-    });
-  };
-  forTiles([&](const TileRows &each) { builder.loadQueries(each); });
-  Value endRow = b.min(b.mul(endTile, tile.rows), rows.count);
-  Value lastToken = b.div(b.sub(endRow, one), shape.group);
-  Value positions = positionsAttended(b, op, rows.segment, lastToken);
-  Value blocks = blocksOf(b, positions);
-  b.forLoop(zero, blocks, tile.chunk, [&](Value chunk) {
-    auto blocksBefore = [&](Value end) {
-      return b.min(b.sub(end, chunk), b.index(tile.chunk));
-    };
-    builder.readChunk({rows.segment, rows.head, chunk, blocksBefore(blocks),
-                       positions, b.sub(endTile, firstTile)});
-    forTiles([&](const TileRows &each) {
-      Value end = blocksOf(b, each.positions);
-      b.ifThen(compare(arith::CmpIPredicate::ult, chunk, end),
-               [&] { builder.addChunk(each, chunk, blocksBefore(end)); });
-    });
-  });
-  forTiles([&](const TileRows &each) { builder.storeResult(each); });
-}
-
-void AttentionBuilder::prefillByMatrices(const AttentionSchedule &schedule) {
-  AttentionMatrixBuilder matrices(b, program, op, schedule);
-  const AttentionTile &tile = schedule.prefill;
-  forSegments(arith::CmpIPredicate::ne, [&](Value number,
-                                            const SegmentValues &segment) {
-    Value rows = b.mul(segment.tokens, shape.group);
-    Value tiles = b.div(b.add(rows, tile.rows - 1), tile.rows);
-    dealPieces(number, tiles, schedule.tiles,
-               [&](Value head, Value first, Value end) {
-                 addTiles(matrices, tile, {segment, head, rows}, first, end);
-               });
-  });
-}
-
-void AttentionBuilder::prefill(const AttentionSchedule &schedule) {
-  // A kernel that is given computes all.
-  if (schedule.instructions && !op->hasAttr(kernelAttributeName))
-    prefillByMatrices(schedule);
-  else
-    prefillByKernel(schedule);
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,26 @@ using namespace sandwich::lm;
 // Parameters
 //===----------------------------------------------------------------------===//
 
+/// What `tile` is as parameters of kernels/matrix_attention.kernel.
+static SmallVector<KernelConstant>
+parametersOfMatrices(const AttentionTile &tile, KVCacheType cache,
+                     MatrixISA instructions) {
+  // As many registers, or tiles, of sums for channels as there are for keys. A
+  // tile multiplies 16 pairs at once; 8 are enough to hide what a loop costs.
+  const int64_t pairs = cache.getHeadDim() / cache.getKeyChannelsTogether();
+  constexpr int64_t registerNumbers = 16, half = registerNumbers / 2;
+  int64_t columns = half;
+  for (int64_t each = half; each <= registerNumbers * tile.keyBlocks;
+       each += half)
+    if (pairs % each == 0)
+      columns = each;
+  return {{"ROWS", tile.rows},
+          {"KEYS", tile.keyBlocks},
+          {"CHUNK", tile.chunk},
+          {"COLUMNS", columns},
+          {"STEP", hasTiles(instructions) ? 16 : 8}};
+}
+
 /// What `tile` is as parameters of kernels/attention.kernel.
 static SmallVector<KernelConstant> parametersOf(const ProgramContext &program,
                                                 const AttentionTile &tile,
@@ -63,13 +83,12 @@ static SmallVector<KernelConstant> parametersOf(const ProgramContext &program,
 FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
                                                  AttentionOp op,
                                                  const AttentionTile &tile,
-                                                 Most most, bool streams,
-                                                 bool isPart) {
+                                                 const Purpose &purpose) {
   auto step = cast<StepOpInterface>(op.getOperation());
   const KVCacheType cache = getKVCacheType(op.getKvCache().getType());
   const AttentionShape shape = op.getShape();
   SmallVector<KernelArgument> arguments = step.getKernelArguments();
-  if (isPart)
+  if (purpose.isPart)
     arguments.back().extents.back() = {shape.headDim + 2};
   auto given = op->getAttrOfType<KernelAttr>(kernelAttributeName);
   func::FuncOp kernel;
@@ -80,8 +99,9 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
       return failure();
     kernel = (*use)->kernel;
   } else {
-    FailureOr<func::FuncOp> found = program.written.fromLibrary(
-        "attention", kernelElementTypes(arguments), op.getContext());
+    FailureOr<func::FuncOp> found = program.kernels.fromLibrary(
+        purpose.instructions ? "matrix_attention" : "attention",
+        kernelElementTypes(arguments), op.getContext());
     if (failed(found))
       return failure();
     kernel = *found;
@@ -91,32 +111,44 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
   Builder builder(op.getContext());
   NamedAttrList parameters(given ? given.getParameters() : DictionaryAttr());
   SmallVector<KernelConstant> constants =
-      parametersOf(program, tile, cache, streams);
+      purpose.instructions && !given
+          ? parametersOfMatrices(tile, cache, *purpose.instructions)
+          : parametersOf(program, tile, cache, purpose.streams);
+  const block::ParametersAttr declared = block::parametersOf(kernel);
   for (const KernelConstant &each : constants) {
-    block::ParameterAttr parameter =
-        block::parametersOf(kernel).find(each.name);
+    block::ParameterAttr parameter = declared.find(each.name);
     if (parameter && llvm::is_contained(parameter.getChoices(), each.value) &&
         !parameters.get(each.name))
       parameters.set(each.name, builder.getI64IntegerAttr(each.value));
   }
-  // Rows in whole tiles of the kernel's own size, whatever set it.
-  auto rows = dyn_cast_or_null<IntegerAttr>(parameters.get("ROWS"));
-  block::ParameterAttr own = block::parametersOf(kernel).find("ROWS");
-  int64_t tileRows = rows                   ? rows.getInt()
-                     : own && own.isTuned() ? own.getUntuned()
-                                            : tile.rows;
-  tileRows = std::max<int64_t>(tileRows, 1);
-  const auto queries =
-      static_cast<int64_t>(llvm::alignTo(most.tokens * shape.group, tileRows));
+  // Of a kernel's own size, whatever set it.
+  const auto sizeOf = [&](StringRef name, int64_t otherwise) -> int64_t {
+    auto set = dyn_cast_or_null<IntegerAttr>(parameters.get(name));
+    block::ParameterAttr own = declared.find(name);
+    const int64_t size = set                      ? set.getInt()
+                         : own && own.isTuned() ? own.getUntuned()
+                                                : otherwise;
+    return std::max<int64_t>(size, 1);
+  };
+  const auto queries = static_cast<int64_t>(llvm::alignTo(
+      purpose.tokens * shape.group, sizeOf("ROWS", tile.rows)));
   constants.append(
-      {{"HEADS", most.heads}, {"TOKENS", most.tokens}, {"QUERIES", queries}});
+      {{"HEADS", purpose.heads},
+       {"TOKENS", purpose.tokens},
+       {"QUERIES", queries},
+       {"CHANNEL_PAIRS", shape.headDim / 2},
+       {"PANELS",
+        sizeOf("CHUNK", tile.chunk) / sizeOf("KEYS", tile.keyBlocks)}});
   llvm::append_range(constants, step.getKernelConstants());
   FailureOr<block::Bindings> bindings =
       bindKernel(op, kernel, arguments, constants,
                  parameters.getDictionary(op.getContext()));
   if (failed(bindings))
     return failure();
-  return AttentionKernel(program, op, {kernel, std::move(*bindings)});
+  return AttentionKernel(program, op, {kernel, std::move(*bindings)},
+                         purpose.instructions
+                             ? purpose.instructions
+                             : attentionInstructions(program.target));
 }
 
 //===----------------------------------------------------------------------===//
@@ -269,7 +301,7 @@ LogicalResult AttentionKernel::call(LoopBuilder &b, const AttentionPiece &piece,
   arguments.push_back(viewTokens(b, op.getDestination(), shape, piece));
   arguments.push_back(partial ? viewPart(b, partial, shape, piece)
                               : nothing(b, program, 4));
-  return program.written.call(b, use, arguments);
+  return program.kernels.call(b, use, arguments, instructions);
 }
 
 //===----------------------------------------------------------------------===//
@@ -306,7 +338,7 @@ LogicalResult lm::mergeParts(LoopBuilder &b, const ProgramContext &program,
   const SmallVector<KernelArgument> arguments = {
       {"partial results", b.getF32Type(), {"parts", "rows", width}},
       {"result", type.getElementType(), {"rows", shape.headDim}}};
-  FailureOr<func::FuncOp> kernel = program.written.fromLibrary(
+  FailureOr<func::FuncOp> kernel = program.kernels.fromLibrary(
       "merge_attention", kernelElementTypes(arguments), op.getContext());
   if (failed(kernel))
     return failure();
@@ -314,6 +346,6 @@ LogicalResult lm::mergeParts(LoopBuilder &b, const ProgramContext &program,
       bindKernel(op, *kernel, arguments, {}, DictionaryAttr());
   if (failed(bindings))
     return failure();
-  return program.written.call(b, {*kernel, std::move(*bindings)},
-                              {own, result});
+  return program.kernels.call(b, {*kernel, std::move(*bindings)},
+                              {own, result}, std::nullopt);
 }

@@ -13,6 +13,8 @@
 
 #include "sandwich/Scheduling/AttentionSchedule.h"
 
+#include <optional>
+
 namespace sandwich::lm {
 
 /// A segment of the step, all of it indices.
@@ -35,20 +37,28 @@ struct AttentionPiece {
   mlir::Value part = {};
 };
 
-/// A kernel that computes `lm.attention`, given by the operation, or the one in
-/// kernels/, with what a schedule says.
+/// A kernel that computes `lm.attention`, given by the operation, or one of
+/// those in kernels/, with what a schedule says.
 class AttentionKernel {
 public:
-  /// The most that a call has of each.
-  struct Most {
-    int64_t tokens, heads;
+  /// What a kernel is for.
+  struct Purpose {
+    /// The most that a call has of each.
+    int64_t tokens = 1, heads = 1;
+    /// Whether the cache comes from memory, and is asked for early.
+    bool streams = false;
+    /// Whether its results are those of a part of the context.
+    bool isPart = false;
+    /// What multiplies matrices of bf16: by kernels/matrix_attention.kernel, if
+    /// no kernel is given. Nothing: none is better than FMA.
+    std::optional<MatrixISA> instructions = std::nullopt;
   };
 
-  /// For tiles of `tile`. Streams where the cache comes from memory. Errors are
-  /// emitted.
-  static mlir::FailureOr<AttentionKernel>
-  make(const ProgramContext &program, AttentionOp op, const AttentionTile &tile,
-       Most most, bool streams, bool isPart);
+  /// For tiles of `tile`. Errors are emitted.
+  static mlir::FailureOr<AttentionKernel> make(const ProgramContext &program,
+                                               AttentionOp op,
+                                               const AttentionTile &tile,
+                                               const Purpose &purpose);
 
   /// [parts, query heads, head_dim + 2]: what parts of contexts give.
   static mlir::Value viewPartialSums(LoopBuilder &builder, AttentionOp op);
@@ -58,12 +68,15 @@ public:
                            mlir::Value partial = {});
 
 private:
-  AttentionKernel(const ProgramContext &program, AttentionOp op, KernelUse use)
-      : program(program), op(op), use(std::move(use)) {}
+  AttentionKernel(const ProgramContext &program, AttentionOp op, KernelUse use,
+                  std::optional<MatrixISA> instructions)
+      : program(program), op(op), use(std::move(use)),
+        instructions(instructions) {}
 
   const ProgramContext &program;
   AttentionOp op;
   KernelUse use;
+  std::optional<MatrixISA> instructions;
 };
 
 /// Adds up what the parts from `firstPart` on, `parts` of them, gave the query

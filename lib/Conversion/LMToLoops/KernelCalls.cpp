@@ -39,8 +39,9 @@ static Value ownRows(LoopBuilder &builder, Value buffer, Value begin,
   return memref::ExpandShapeOp::create(builder, sizes, rows, dimensions);
 }
 
-FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
-                                             ArrayRef<Type> types) {
+FailureOr<func::FuncOp>
+KernelFunctions::get(const KernelUse &use, ArrayRef<Type> types,
+                     std::optional<MatrixISA> instructions) {
   func::FuncOp kernel = use.kernel;
   SmallVector<std::pair<StringRef, int64_t>> bindings;
   for (const auto &each : use.bindings)
@@ -54,13 +55,16 @@ FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
     stream << " " << name << "=" << value;
   for (Type type : types)
     stream << " " << type;
+  if (instructions)
+    stream << " by " << sandwich::name(*instructions);
   func::FuncOp &function = functions[key];
   if (function)
     return function;
   std::string name = "kernel." + std::to_string(functions.size()) + "." +
                      kernel.getSymName().str();
   FailureOr<func::FuncOp> made =
-      block::makeFunction(kernel, name, use.bindings, types);
+      block::makeFunction(kernel, name, use.bindings,
+                          {.argumentTypes = types, .instructions = instructions});
   if (failed(made))
     return failure();
   // Beside the phases, which call it.
@@ -75,9 +79,10 @@ FailureOr<func::FuncOp> KernelFunctions::get(const KernelUse &use,
 }
 
 LogicalResult KernelFunctions::call(LoopBuilder &builder, const KernelUse &use,
-                                    ArrayRef<Value> arguments) {
-  FailureOr<func::FuncOp> function =
-      get(use, llvm::to_vector(ValueRange(arguments).getTypes()));
+                                    ArrayRef<Value> arguments,
+                                    std::optional<MatrixISA> instructions) {
+  FailureOr<func::FuncOp> function = get(
+      use, llvm::to_vector(ValueRange(arguments).getTypes()), instructions);
   if (failed(function))
     return failure();
   func::CallOp::create(builder, *function, arguments);
@@ -142,7 +147,8 @@ static LogicalResult callForRows(LoopBuilder &builder, StepOpInterface op,
         arguments.push_back(
             arith::ConstantOp::create(builder, argument.number));
     }
-    if (failed(program.written.call(builder, use, arguments)))
+    if (failed(program.kernels.call(builder, use, arguments,
+                                    attentionInstructions(program.target))))
       result = failure();
   };
   if (all == channels)
@@ -165,7 +171,7 @@ static LogicalResult lowerByKernel(LoopBuilder &builder,
     return failure();
   if (*use)
     return callForRows(builder, step, **use, arguments, program);
-  FailureOr<func::FuncOp> kernel = program.written.fromLibrary(
+  FailureOr<func::FuncOp> kernel = program.kernels.fromLibrary(
       op->getName().stripDialect(), kernelElementTypes(arguments),
       op.getContext());
   if (failed(kernel))

@@ -26,14 +26,17 @@ public:
   fromLibrary(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
               mlir::MLIRContext *context);
 
-  /// Calls `use` with `arguments`. Errors are emitted.
+  /// Calls `use` with `arguments`; `instructions` multiply matrices of bf16,
+  /// if there are any. Errors are emitted.
   llvm::LogicalResult call(LoopBuilder &builder, const KernelUse &use,
-                           llvm::ArrayRef<mlir::Value> arguments);
+                           llvm::ArrayRef<mlir::Value> arguments,
+                           std::optional<MatrixISA> instructions);
 
 private:
   /// Of `use`, for arguments of `types`. Errors are emitted.
-  mlir::FailureOr<mlir::func::FuncOp> get(const KernelUse &use,
-                                          llvm::ArrayRef<mlir::Type> types);
+  mlir::FailureOr<mlir::func::FuncOp>
+  get(const KernelUse &use, llvm::ArrayRef<mlir::Type> types,
+      std::optional<MatrixISA> instructions);
 
   mlir::ModuleOp module;
   llvm::StringMap<mlir::func::FuncOp> functions;

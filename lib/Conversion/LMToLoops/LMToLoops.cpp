@@ -96,12 +96,11 @@ public:
       return signalPassFailure();
     }
     SymbolTableCollection symbols;
-    MicroKernelLibrary kernels(getOperation());
-    KernelFunctions written(getOperation());
-    // Micro-kernels are added behind them.
+    KernelFunctions kernels(getOperation());
+    // Functions of kernels are added behind them.
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     for (func::FuncOp function : functions)
-      if (failed(lowerFunction(function, *model, symbols, kernels, written)))
+      if (failed(lowerFunction(function, *model, symbols, kernels)))
         return signalPassFailure();
     if (auto module = getOperation().lookupSymbol<ModuleOp>(kernelsModuleName))
       module.erase();
@@ -110,8 +109,7 @@ public:
 private:
   LogicalResult lowerFunction(func::FuncOp function, const Target &target,
                               SymbolTableCollection &symbols,
-                              MicroKernelLibrary &kernels,
-                              KernelFunctions &written) {
+                              KernelFunctions &kernels) {
     SmallVector<LoopLoweringOpInterface> operations;
     function.walk([&](LoopLoweringOpInterface op) {
       // In buffer form.
@@ -136,8 +134,7 @@ private:
         vectorsOfSums(target),
         symbols,
         scratch,
-        kernels,
-        written};
+        kernels};
     for (LoopLoweringOpInterface op : operations) {
       if (failed(verifyBuffers(op)) || failed(verifyWeights(op, symbols)))
         return failure();

@@ -36,10 +36,8 @@ struct ProgramContext {
   int64_t accumulators;
   mlir::SymbolTableCollection &symbols;
   SharedScratch &scratch;
-  /// Those of the module.
-  MicroKernelLibrary &kernels;
   /// Of kernels of the high level.
-  KernelFunctions &written;
+  KernelFunctions &kernels;
 };
 
 /// Builds loops over the rows of `rows` (a buffer) that are the thread's.

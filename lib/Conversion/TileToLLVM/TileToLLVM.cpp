@@ -16,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace sandwich {
@@ -40,13 +41,18 @@ constexpr uint64_t halfInputRows = 0x0040004000200020;
 /// Rewrites the operations of one function.
 class FunctionLowering {
 public:
-  explicit FunctionLowering(func::FuncOp function)
-      : function(function), b(function.getLoc(), function.getContext()) {}
+  /// `configuring` are the functions that configure tiles, or call one.
+  FunctionLowering(func::FuncOp function,
+                   const llvm::DenseSet<StringAttr> &configuring)
+      : function(function), configuring(configuring),
+        b(function.getLoc(), function.getContext()) {}
 
   void run();
 
 private:
   void lower(tile::ConfigureOp op);
+  /// What was configured is gone behind a call of what configures tiles.
+  void forgetBehind(func::CallOp call);
   void lower(tile::ZeroOp op) {
     call("llvm.x86.tilezero", tileNumber(op.getTile()));
   }
@@ -88,6 +94,7 @@ private:
   Value toPointer(Value buffer, Value element);
 
   func::FuncOp function;
+  const llvm::DenseSet<StringAttr> &configuring;
   ImplicitLocOpBuilder b;
   Value configuration;
 };
@@ -170,11 +177,20 @@ void FunctionLowering::lower(tile::ConfigureOp op) {
   call("llvm.x86.ldtilecfg", toPointer(buffer, index(0)));
 }
 
+void FunctionLowering::forgetBehind(func::CallOp call) {
+  b.setInsertionPointAfter(call);
+  memref::StoreOp::create(b, word(0), configuration, index(rowsWord));
+}
+
 void FunctionLowering::run() {
   SmallVector<Operation *> operations;
+  SmallVector<func::CallOp> calls;
   function.walk([&](Operation *op) {
     if (isa_and_present<tile::TileDialect>(op->getDialect()))
       operations.push_back(op);
+    if (auto call = dyn_cast<func::CallOp>(op);
+        call && configuring.contains(call.getCalleeAttr().getAttr()))
+      calls.push_back(call);
   });
   for (Operation *op : operations) {
     b.setLoc(op->getLoc());
@@ -184,15 +200,45 @@ void FunctionLowering::run() {
               tile::MultiplyOp>([&](auto known) { lower(known); });
     op->erase();
   }
+  if (configuration)
+    llvm::for_each(calls, [&](func::CallOp call) { forgetBehind(call); });
+}
+
+/// The functions of `module` that configure tiles, and give them back, or call
+/// one that does.
+static llvm::DenseSet<StringAttr> findConfiguring(ModuleOp module) {
+  llvm::DenseSet<StringAttr> configuring;
+  const auto isConfiguring = [&](func::FuncOp function) {
+    return function
+        .walk([&](Operation *op) {
+          auto call = dyn_cast<func::CallOp>(op);
+          return isa<tile::ConfigureOp>(op) ||
+                         (call && configuring.contains(
+                                      call.getCalleeAttr().getAttr()))
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        })
+        .wasInterrupted();
+  };
+  for (size_t before = 1; before != configuring.size() + 1;) {
+    before = configuring.size() + 1;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!configuring.contains(function.getSymNameAttr()) &&
+          isConfiguring(function))
+        configuring.insert(function.getSymNameAttr());
+  }
+  return configuring;
 }
 
 namespace {
 
 struct TileToLLVM : public sandwich::impl::TileToLLVMBase<TileToLLVM> {
   void runOnOperation() override {
+    const llvm::DenseSet<StringAttr> configuring =
+        findConfiguring(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
-        FunctionLowering(function).run();
+        FunctionLowering(function, configuring).run();
     WalkResult left = getOperation().walk([](Operation *op) -> WalkResult {
       if (isa_and_present<tile::TileDialect>(op->getDialect()))
         return op->emitOpError("is in no function, whose thread has tiles");

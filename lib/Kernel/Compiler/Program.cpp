@@ -164,6 +164,13 @@ static void addEntryPoint(func::FuncOp function, StringRef name) {
   func::ReturnOp::create(builder, line);
 }
 
+/// Who has tiles asks the system for them, which no kernel does.
+static std::optional<MatrixISA> instructionsOf(const Target &target) {
+  if (llvm::is_contained(target.matrixISAs, MatrixISA::X86_AVX512_BF16))
+    return MatrixISA::X86_AVX512_BF16;
+  return std::nullopt;
+}
+
 Result<std::string>
 kernel::compileKernel(measuring::CompileSession &session, func::FuncOp kernel,
                       const block::Bindings &bindings, const Target &target,
@@ -181,7 +188,9 @@ kernel::compileKernel(measuring::CompileSession &session, func::FuncOp kernel,
                                       return success();
                                     });
     FailureOr<func::FuncOp> made =
-        block::makeFunction(copy, "kernel", bindings, {}, checks);
+        block::makeFunction(copy, "kernel", bindings,
+                            {.instructions = instructionsOf(target),
+                             .checks = checks});
     if (failed(made))
       return Error{problem};
     made->setPrivate();

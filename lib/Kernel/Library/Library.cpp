@@ -21,6 +21,8 @@ std::optional<std::string_view> kernel::libraryKernel(std::string_view name) {
     return l2NormalizeKernelText();
   if (name == "layer_norm")
     return layerNormKernelText();
+  if (name == "matrix_attention")
+    return matrixAttentionKernelText();
   if (name == "merge_attention")
     return mergeAttentionKernelText();
   if (name == "rms_norm")

@@ -192,7 +192,8 @@ bool kernel::isReserved(StringRef name) {
       "range",    "blocks",    "unroll",  "block",     "zeros",
       "full",     "where",     "inside",  "positions", "size",
       "scratch",  "broadcast", "bitcast", "tune",      "type",
-      "constant", "inf",       "nan",     "prefetch",  "interleave"};
+      "constant", "inf",       "nan",     "prefetch",  "interleave",
+      "dot"};
   return syntax::isKeyword(name) || llvm::is_contained(others, name) ||
          reductionNamed(name) ||
          llvm::any_of(elementwiseWords(),

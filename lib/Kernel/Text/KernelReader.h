@@ -127,6 +127,11 @@ private:
   MaybeOperand readConversion(const Expression &call, mlir::Type type);
   MaybeOperand readReduction(const Expression &call, ReductionKind kind);
   MaybeOperand readFull(const Expression &call);
+  /// What `name=` says, which is False where it is not there; nothing, with an
+  /// error emitted, if it is something else.
+  std::optional<bool> truthOf(const Expression &call, llvm::StringRef name);
+  MaybeOperand readScratch(const Expression &call);
+  MaybeOperand readDot(const Expression &call);
   MaybeOperand readInterleave(const Expression &call);
   MaybeOperand readWhere(const Expression &call);
   MaybeOperand readBlockOf(const Expression &call);

@@ -82,24 +82,8 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
     return Operand{
         SizeOp::create(builder, location(call.place), *size).getResult()};
   }
-  if (name == "scratch") {
-    if (!checkCall(call, 2, 1 + mostDimensions))
-      return std::nullopt;
-    std::optional<Type> element = readElementType(*call.operands[0]);
-    if (!element)
-      return std::nullopt;
-    std::optional<SmallVector<SizeAttr>> given =
-        readSizes(ArrayRef(call.operands).drop_front());
-    if (!given)
-      return std::nullopt;
-    SmallVector<SizeAttr> &sizes = *given;
-    if (element->isIndex() || element->isInteger(1))
-      return refuse(call.place, "memory has no numbers of index or i1");
-    return Operand{ScratchOp::create(builder, location(call.place),
-                                     memoryOf(sizes, *element),
-                                     SizesAttr::get(context, sizes))
-                       .getResult()};
-  }
+  if (name == "scratch")
+    return readScratch(call);
   if (name == "broadcast") {
     if (!checkCall(call, 2, 1 + mostDimensions))
       return std::nullopt;
@@ -146,9 +130,93 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
   }
   if (name == "interleave")
     return readInterleave(call);
+  if (name == "dot")
+    return readDot(call);
   if (name == "prefetch")
     return refuse(call.place, "'prefetch' gives no value");
   return readElementwise(call);
+}
+
+std::optional<bool> KernelReader::truthOf(const Expression &call,
+                                          StringRef name) {
+  std::optional<const Expression *> given = keyword(call, name);
+  if (!given)
+    return false;
+  if ((*given)->kind == Expression::Kind::Truth)
+    return (*given)->integer != 0;
+  error((*given)->place) << "'" << name << "=' is True or False";
+  return std::nullopt;
+}
+
+/// `scratch(f32, A, B)`, or `scratch(bf16, A, 2, B, pairs=True)`.
+MaybeOperand KernelReader::readScratch(const Expression &call) {
+  if (!checkCall(call, 2, 1 + mostDimensions, {"pairs"}))
+    return std::nullopt;
+  std::optional<bool> pairs = truthOf(call, "pairs");
+  std::optional<Type> element =
+      pairs ? readElementType(*call.operands[0]) : std::nullopt;
+  if (!element)
+    return std::nullopt;
+  std::optional<SmallVector<SizeAttr>> sizes = readSizes(
+      ArrayRef(call.operands).drop_front().drop_back(call.keywords.size()));
+  if (!sizes)
+    return std::nullopt;
+  if (element->isIndex() || element->isInteger(1))
+    return refuse(call.place, "memory has no numbers of index or i1");
+  const auto two = SizeAttr::get(context, 2, {});
+  if (*pairs && (sizes->size() < 2 || sizes->end()[-2] != two))
+    return refuse(call.place, "memory in pairs has 2 in the dimension before "
+                              "the last");
+  return Operand{ScratchOp::create(builder, location(call.place),
+                                   memoryOf(*sizes, *element),
+                                   SizesAttr::get(context, *sizes), *pairs)
+                     .getResult()};
+}
+
+/// `dot(a, b)`, or `dot(a, b, sums)`.
+MaybeOperand KernelReader::readDot(const Expression &call) {
+  if (!checkCall(call, 2, 3))
+    return std::nullopt;
+  SmallVector<Value, 3> matrices;
+  for (const syntax::ExpressionPointer &each : call.operands) {
+    MaybeOperand operand = read(*each);
+    if (!operand)
+      return std::nullopt;
+    if (!operand->value || !block::isBlock(operand->value.getType()))
+      return refuse(each->place, "'dot' is for blocks");
+    matrices.push_back(operand->value);
+  }
+  const ArrayRef<SizeAttr> lhs = sizesOf(matrices[0].getType()),
+                           rhs = sizesOf(matrices[1].getType());
+  const auto describeBoth = [&] {
+    return describe(matrices[0].getType()) + " and " +
+           describe(matrices[1].getType());
+  };
+  const Type element = getElementTypeOrSelf(matrices[0]);
+  if (element != getElementTypeOrSelf(matrices[1]) ||
+      !(element.isF32() || element.isF16() || element.isBF16()))
+    return refuse(call.place, "'dot' is for blocks of bf16, f16 or f32, both "
+                              "of the same, and is given " +
+                                  describeBoth());
+  if (lhs.size() != 2 || rhs.size() < 2 || productOf(rhs.drop_back()) != lhs[1])
+    return refuse(call.place, "'dot' takes a block of [rows, k] and one of [k, "
+                              "columns], whose k may have several dimensions, "
+                              "and is given " +
+                                  describeBoth());
+  Location where = location(call.place);
+  const Type type = blockOf({lhs[0], rhs.back()}, builder.getF32Type());
+  if (matrices.size() == 2) {
+    Value zero =
+        arith::ConstantOp::create(builder, where, builder.getF32FloatAttr(0));
+    matrices.push_back(SplatOp::create(builder, where, type, zero));
+  }
+  if (matrices[2].getType() != type)
+    return refuse(call.place, "'dot' adds to " + describe(type) +
+                                  ", and is given " +
+                                  describe(matrices[2].getType()));
+  return Operand{
+      DotOp::create(builder, where, matrices[0], matrices[1], matrices[2])
+          .getResult()};
 }
 
 MaybeOperand KernelReader::readInterleave(const Expression &call) {
@@ -220,12 +288,10 @@ MaybeOperand KernelReader::readElementwise(const Expression &call) {
 MaybeOperand KernelReader::readConversion(const Expression &call, Type type) {
   if (!checkCall(call, 1, 1, {"unsigned"}))
     return std::nullopt;
-  bool isUnsigned = false;
-  if (std::optional<const Expression *> given = keyword(call, "unsigned")) {
-    if ((*given)->kind != Expression::Kind::Truth)
-      return refuse((*given)->place, "'unsigned=' is True or False");
-    isUnsigned = (*given)->integer != 0;
-  }
+  const std::optional<bool> given = truthOf(call, "unsigned");
+  if (!given)
+    return std::nullopt;
+  bool isUnsigned = *given;
   MaybeOperand operand = read(*call.operands[0]);
   if (!operand)
     return std::nullopt;

@@ -369,7 +369,8 @@ std::optional<Text> KernelWriter::textOf(Operation *op) {
   if (auto scratch = dyn_cast<ScratchOp>(op)) {
     auto type = cast<MemRefType>(scratch.getMemory().getType());
     return Text{"scratch(" + nameOf(type.getElementType()) + ", " +
-                sizesText(scratch.getSizes().getSizes()) + ")"};
+                sizesText(scratch.getSizes().getSizes()) +
+                (scratch.getPairs() ? ", pairs=True)" : ")")};
   }
   if (auto expand = dyn_cast<ExpandOp>(op)) {
     std::string text =
@@ -379,6 +380,11 @@ std::optional<Text> KernelWriter::textOf(Operation *op) {
       text += std::string(i > 0 ? ", " : "") +
               (i == expand.getAxis() ? "None" : ":");
     return Text{text + "]"};
+  }
+  if (isa<DotOp>(op)) {
+    SmallVector<Text> texts = take(op->getOperands());
+    return Text{"dot(" + texts[0].text + ", " + texts[1].text + ", " +
+                texts[2].text + ")"};
   }
   if (isa<InterleaveOp>(op)) {
     SmallVector<Text> texts = take(op->getOperands());

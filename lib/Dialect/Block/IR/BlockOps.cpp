@@ -105,6 +105,9 @@ LogicalResult ScratchOp::verify() {
   if (type.getShape() !=
       memoryOf(getSizes().getSizes(), type.getElementType()).getShape())
     return emitOpError("(C1) has a dimension that is not as its size says");
+  if (getPairs() && (type.getRank() < 2 || type.getShape().end()[-2] != 2))
+    return emitOpError("(C3) is in pairs, and its dimension before the last is "
+                       "not of two");
   return success();
 }
 
@@ -149,6 +152,42 @@ LogicalResult InterleaveOp::verify() {
       blockOf(interleavedSizes(sizesOf(getLhs().getType())),
               getElementTypeOrSelf(getLhs())))
     return emitOpError("(C1) has not twice the last size, or not its numbers");
+  return success();
+}
+
+SizeAttr block::productOf(ArrayRef<SizeAttr> sizes) {
+  int64_t factor = 1;
+  SmallVector<StringRef> names;
+  for (SizeAttr size : sizes) {
+    // Neither has more than 20 bits.
+    factor *= size.getFactor();
+    if (factor > SizeAttr::largestFactor)
+      return {};
+    for (StringAttr name : size.getNames())
+      names.push_back(name);
+  }
+  if (names.size() > SizeAttr::mostNames)
+    return {};
+  return SizeAttr::getSorted(sizes.front().getContext(), factor, names);
+}
+
+LogicalResult DotOp::verify() {
+  const ArrayRef<SizeAttr> lhs = sizesOf(getLhs().getType()),
+                           rhs = sizesOf(getRhs().getType()),
+                           sums = sizesOf(getSums().getType());
+  if (lhs.size() != 2 || rhs.size() < 2 || sums.size() != 2)
+    return emitOpError("(C1) has ")
+           << lhs.size() << ", " << rhs.size() << " and " << sums.size()
+           << " dimensions, needs 2, 2 or more, and 2";
+  if (sums[0] != lhs[0] || sums[1] != rhs.back() ||
+      productOf(rhs.drop_back()) != lhs[1])
+    return emitOpError("(C2) has matrices whose sizes do not go together");
+  const Type element = getElementTypeOrSelf(getLhs());
+  if (element != getElementTypeOrSelf(getRhs()) ||
+      !getElementTypeOrSelf(getSums()).isF32() ||
+      !(element.isF32() || element.isF16() || element.isBF16()))
+    return emitOpError("(C3) multiplies what is not of the same floats of at "
+                       "most 32 bits, or adds up in another type than f32");
   return success();
 }
 

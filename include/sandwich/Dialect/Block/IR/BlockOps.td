@@ -143,15 +143,17 @@ def Block_ScratchOp : Block_Op<"scratch"> {
   let summary = "Memory of the kernel's own";
   let description = [{
     On the thread's stack, at the begin of a cache line. What it holds at first is
-    unknown.
+    unknown. Of `pairs`, those of the dimension before the last lie beside each
+    other, as `block.dot` is fastest with.
 
     Constraints: (C1) there are as many sizes as dimensions, and a dimension is
     static where its size has no name, and only there; (C2) elements are numbers,
-    the layout is the identity, and there are at most six dimensions.
+    the layout is the identity, and there are at most six dimensions; (C3) the
+    dimension before the last of `pairs` is of two.
   }];
-  let arguments = (ins Block_SizesAttr:$sizes);
+  let arguments = (ins Block_SizesAttr:$sizes, UnitAttr:$pairs);
   let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$memory);
-  let assemblyFormat = "$sizes attr-dict `:` type($memory)";
+  let assemblyFormat = "$sizes (`pairs` $pairs^)? attr-dict `:` type($memory)";
   let hasVerifier = 1;
 }
 
@@ -204,6 +206,28 @@ def Block_InterleaveOp : Block_Op<"interleave", [Pure, AllTypesMatch<["lhs", "rh
   let arguments = (ins Block_Block:$lhs, Block_Block:$rhs);
   let results = (outs Block_Block:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Block_DotOp : Block_Op<"dot", [Pure, AllTypesMatch<["sums", "result"]>]> {
+  let summary = "Adds the product of two matrices";
+  let description = [{
+    `result[i, j] = sums[i, j] + sum over k of lhs[i, k] * rhs[k, j]`. Where `rhs`
+    has more than two dimensions, all but the last one are its rows, in their order:
+    of memory in pairs it has three. Products are added in f32, in any order, each
+    rounded or not; instructions for bf16 may take numbers for zero that are too
+    small to be normal.
+
+    Constraints: (C1) `lhs` and `sums` have two dimensions, `rhs` has two or more;
+    (C2) `sums` have the rows of `lhs` and the columns of `rhs`, which has as many
+    rows as `lhs` columns; (C3) `lhs` and `rhs` are of bf16, f16 or f32, both of
+    the same, and `sums` of f32.
+  }];
+  let arguments = (ins Block_Block:$lhs, Block_Block:$rhs, Block_Block:$sums);
+  let results = (outs Block_Block:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $sums attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 

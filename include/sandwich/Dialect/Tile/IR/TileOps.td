@@ -25,10 +25,10 @@ def Tile_ConfigureOp : Tile_Op<"configure"> {
     `rows` is between 1 and 16. Those of tiles have 64 bytes, but for
     `half_inputs`: then tiles 4 and 5, which inputs are in, have rows of 32 and
     tiles 6 and 7, of weights, 8 rows instead of 16, and sums are in tiles 0 to
-    3. The tiles hold anything afterwards. Nothing is done where this function configured them so before,
-    and the function gives them back when it returns: who uses tiles configures
-    them in an outer function, as often as it likes, and calls none that
-    configures them itself.
+    3. The tiles hold anything afterwards. Nothing is done where this function
+    configured them so before, and called none since that configures them itself;
+    the function gives them back when it returns. So who uses tiles configures
+    them in an outer function, as often as it likes.
 
     Constraints: (C1) where it is constant, `rows` is between 1 and 16.
   }];
