@@ -9,7 +9,6 @@
 #ifndef SANDWICH_LIB_CONVERSION_LMTOLOOPS_LMTOLOOPS_H
 #define SANDWICH_LIB_CONVERSION_LMTOLOOPS_LMTOLOOPS_H
 
-#include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
 #include "sandwich/Target/Target.h"

@@ -71,3 +71,40 @@ func.func @half_inputs(%a: index) {
   tile.configure %a half_inputs
   return
 }
+
+// -----
+
+// Whoever calls a function that configures tiles, if through another one, has none
+// afterwards.
+// CHECK-LABEL: func @caller(
+// CHECK: %[[MEMORY:.*]] = memref.alloca()
+// CHECK: scf.if
+// CHECK: call @outer
+// CHECK-NEXT: %[[NONE:.*]] = arith.constant 0 : i64
+// CHECK-NEXT: %[[ROWS:.*]] = arith.constant 6 : index
+// CHECK-NEXT: memref.store %[[NONE]], %[[MEMORY]][%[[ROWS]]]
+// CHECK: scf.if
+// CHECK: call @uses
+// CHECK-NEXT: llvm.call_intrinsic "llvm.x86.tilerelease"
+func.func @caller(%a: index) {
+  tile.configure %a
+  func.call @outer(%a) : (index) -> ()
+  tile.configure %a
+  func.call @uses() : () -> ()
+  return
+}
+// CHECK-LABEL: func @outer(
+// CHECK-NEXT: call @inner
+// CHECK-NEXT: return
+func.func @outer(%a: index) {
+  func.call @inner(%a) : (index) -> ()
+  return
+}
+func.func @inner(%a: index) {
+  tile.configure %a
+  return
+}
+func.func @uses() {
+  tile.zero 0
+  return
+}

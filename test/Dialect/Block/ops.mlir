@@ -51,6 +51,19 @@ func.func @everything(%x: memref<?x?xf32> {block.sizes = #block.sizes<rows, 2 * 
   block.prefetch %x[%i, %r] : memref<?x?xf32>, index, !block.range<LANES>
   // CHECK: block.interleave %[[GATHERED]], %[[GATHERED]] : tensor<?xf32, #block.sizes<LANES>> -> tensor<?xf32, #block.sizes<2 * LANES>>
   %pairs = block.interleave %gathered, %gathered : tensor<?xf32, #block.sizes<LANES>> -> tensor<?xf32, #block.sizes<2 * LANES>>
+  // CHECK: %[[WEIGHTS:.*]] = block.scratch <LANES, 2, 32> pairs : memref<?x2x32xbf16>
+  %weights = block.scratch <LANES, 2, 32> pairs : memref<?x2x32xbf16>
+  %two = block.range %i : !block.range<2>
+  %columns = block.range %i : !block.range<32>
+  %w = block.load %weights[%r, %two, %columns] : memref<?x2x32xbf16>, !block.range<LANES>, !block.range<2>, !block.range<32> -> tensor<?x2x32xbf16, #block.sizes<LANES, 2, 32>>
+  %inputs = block.scratch <4, 2 * LANES> : memref<4x?xbf16>
+  %four = block.range %i : !block.range<4>
+  %both = block.range %i : !block.range<2 * LANES>
+  %in = block.load %inputs[%four, %both] : memref<4x?xbf16>, !block.range<4>, !block.range<2 * LANES> -> tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>
+  %none = arith.constant 0.0 : f32
+  %sums = block.splat %none : f32 -> tensor<4x32xf32, #block.sizes<4, 32>>
+  // CHECK: block.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>, tensor<?x2x32xbf16, #block.sizes<LANES, 2, 32>> -> tensor<4x32xf32, #block.sizes<4, 32>>
+  %product = block.dot %in, %w, %sums : tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>, tensor<?x2x32xbf16, #block.sizes<LANES, 2, 32>> -> tensor<4x32xf32, #block.sizes<4, 32>>
   %truth = arith.constant true
   // CHECK: block.assert %{{.*}}, "must hold"
   block.assert %truth, "must hold"

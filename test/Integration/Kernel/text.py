@@ -131,17 +131,12 @@ def paged(keys, values, table, blocks, pair):
     return key, value
 
 
-def check_attention(kernel):
-    for tokens, heads, group, dim, context, causal, kind, parameters in (
-            (1, 2, 1, 8, 1, 1, "f32", dict(ROWS=1, KEYS=1, CHUNK=2, PARTS=2, CHANNELS=4)),
-            (1, 3, 4, 64, 100, 1, "f32", dict(ROWS=4, KEYS=2, CHUNK=4, LANES=64)),
-            (1, 2, 4, 32, 70, 1, "bf16", dict(ROWS=2, KEYS=3, CHUNK=3, CHANNELS=4, PARTS=4)),
-            (1, 2, 2, 32, 90, 1, "i8", dict(ROWS=2, KEYS=2, CHUNK=2, CHANNELS=4)),
-            (5, 1, 3, 64, 37, 1, "f16", dict(ROWS=5, KEYS=2, CHUNK=2)),
-            (7, 1, 2, 96, 50, 1, "bf16", dict(ROWS=3, KEYS=1, CHUNK=2, LANES=32)),
-            (6, 1, 2, 20, 33, 0, "bf16", dict(ROWS=6, KEYS=1, CHUNK=8, LANES=16)),
-            (9, 2, 1, 20, 20, 1, "i8", dict(ROWS=4, KEYS=1, CHUNK=1, LANES=16))):
+class PagedAttention:
+    """Random arguments of attention, and what they give."""
+
+    def __init__(self, tokens, heads, group, dim, context, causal, kind):
         blocks, pair = (context + 15) // 16, 2 if kind == "bf16" else 1
+        self.shape = tokens, heads, group, dim
         table = np.random.default_rng(3).permutation(blocks + 2)[:blocks].astype(np.int32)
         query = random(tokens, heads, group, dim)
         keys, values = random(heads, context, dim), random(heads, context, dim)
@@ -171,36 +166,114 @@ def check_attention(kernel):
         if causal:
             seen = np.arange(context) <= np.arange(tokens)[:, None] + context - tokens
             scores = np.where(seen[:, None, None, :], scores, -np.inf)
-        largest = scores.max(-1, keepdims=True)
-        weight = np.exp(scores - largest)
-        sums = np.einsum("thgp,hpd->thgd", weight, values)
-        total = weight.sum(-1, keepdims=True)
-        rows = parameters["ROWS"]
-        constants = dict(GROUP=group, DIM=dim, PAIRS=dim // pair, PAIR=pair, BLOCK=16,
-                         SCALES=scales.shape[-1], CAUSAL=causal, HEADS=heads, TOKENS=tokens,
-                         QUERIES=(tokens * group + rows - 1) // rows * rows,
-                         STREAMS=int(tokens == 1))
-        y = np.zeros_like(query)
-        check("attention", kernel, (query, key, value, *scales, table, context, dim**-0.5, y,
-                                    np.zeros((tokens, heads, group, 0), np.float32)),
-              y, sums / total, 4e-6, PARTIAL=0, **constants, **parameters)
-        partial = np.zeros((tokens, heads, group, dim + 2), np.float32)
-        check("attention", kernel, (query, key, value, *scales, table, context, dim**-0.5, y,
-                                    partial),
-              partial, np.concatenate([sums, largest, total], -1), 1e-5, PARTIAL=dim + 2,
-              **constants, **parameters)
-    cached = value
+        self.largest = scores.max(-1, keepdims=True)
+        weight = np.exp(scores - self.largest)
+        self.sums = np.einsum("thgp,hpd->thgd", weight, values)
+        self.total = weight.sum(-1, keepdims=True)
+        self.constants = dict(GROUP=group, DIM=dim, PAIRS=dim // pair, PAIR=pair,
+                              SCALES=scales.shape[-1], CAUSAL=causal, TOKENS=tokens)
+        self.inputs = query, key, value, *scales, table, context, dim**-0.5
+        self.y = np.zeros_like(query)
+
+    def partial(self, width):
+        return np.zeros((*self.shape[:-1], width), np.float32)
+
+    def queries(self, rows):
+        """As many, in whole tiles."""
+        return (self.shape[0] * self.shape[2] + rows - 1) // rows * rows
+
+
+def check_attention(kernel):
+    for tokens, heads, group, dim, context, causal, kind, parameters in (
+            (1, 2, 1, 8, 1, 1, "f32", dict(ROWS=1, KEYS=1, CHUNK=2, PARTS=2, CHANNELS=4)),
+            (1, 3, 4, 64, 100, 1, "f32", dict(ROWS=4, KEYS=2, CHUNK=4, LANES=64)),
+            (1, 2, 4, 32, 70, 1, "bf16", dict(ROWS=2, KEYS=3, CHUNK=3, CHANNELS=4, PARTS=4)),
+            (1, 2, 2, 32, 90, 1, "i8", dict(ROWS=2, KEYS=2, CHUNK=2, CHANNELS=4)),
+            (5, 1, 3, 64, 37, 1, "f16", dict(ROWS=5, KEYS=2, CHUNK=2)),
+            (7, 1, 2, 96, 50, 1, "bf16", dict(ROWS=3, KEYS=1, CHUNK=2, LANES=32)),
+            (6, 1, 2, 20, 33, 0, "bf16", dict(ROWS=6, KEYS=1, CHUNK=8, LANES=16)),
+            (9, 2, 1, 20, 20, 1, "i8", dict(ROWS=4, KEYS=1, CHUNK=1, LANES=16))):
+        case = PagedAttention(tokens, heads, group, dim, context, causal, kind)
+        constants = dict(case.constants, BLOCK=16, HEADS=heads,
+                         QUERIES=case.queries(parameters["ROWS"]), STREAMS=int(tokens == 1))
+        check("attention", kernel, (*case.inputs, case.y, case.partial(0)), case.y,
+              case.sums / case.total, 4e-6, PARTIAL=0, **constants, **parameters)
+        partial = case.partial(dim + 2)
+        check("attention", kernel, (*case.inputs, case.y, partial), partial,
+              np.concatenate([case.sums, case.largest, case.total], -1), 1e-5,
+              PARTIAL=dim + 2, **constants, **parameters)
     # Memory of its own would be too small, or some channels read twice.
     for name, value, message in (("QUERIES", 10, "QUERIES are no whole tiles of ROWS"),
                                  ("CHANNELS", 16, "PAIRS are no multiple of CHANNELS")):
         wrong = {**constants, **parameters, "PARTIAL": dim + 2, name: value}
         for run in kernel, kernel.interpret:
             try:
-                run(query, key, cached, *scales, table, context, 1.0, y, partial, **wrong)
+                run(*case.inputs, case.y, partial, **wrong)
             except sandwich.Error as error:
                 assert message in str(error), error
             else:
                 sys.exit("an assertion that does not hold is no error")
+
+
+def check_matrix_attention(kernel):
+    for tokens, heads, group, dim, context, causal, kind, parameters in (
+            (1, 1, 1, 16, 1, 1, "bf16", dict(ROWS=1, KEYS=1, CHUNK=1, COLUMNS=8, STEP=2)),
+            (5, 2, 3, 64, 37, 1, "bf16", dict(ROWS=4, KEYS=2, CHUNK=2, COLUMNS=32, STEP=8)),
+            (9, 1, 2, 80, 70, 1, "bf16", dict(ROWS=6, KEYS=1, CHUNK=3, COLUMNS=40, STEP=4)),
+            (13, 1, 1, 32, 13, 1, "bf16", dict(ROWS=12, KEYS=2, CHUNK=4, COLUMNS=16, STEP=16)),
+            (6, 1, 2, 64, 33, 0, "bf16", dict(ROWS=6, KEYS=2, CHUNK=2, COLUMNS=32, STEP=1)),
+            (7, 2, 2, 48, 50, 1, "i8", dict(ROWS=5, KEYS=2, CHUNK=4, COLUMNS=48, STEP=8)),
+            (7, 1, 2, 48, 40, 1, "f32", dict(ROWS=2, KEYS=1, CHUNK=2, COLUMNS=24, STEP=4))):
+        case = PagedAttention(tokens, heads, group, dim, context, causal, kind)
+        constants = dict(case.constants, QUERIES=case.queries(parameters["ROWS"]),
+                         CHANNEL_PAIRS=dim // 2,
+                         PANELS=parameters["CHUNK"] // parameters["KEYS"])
+        check("matrix_attention", kernel, (*case.inputs, case.y, case.partial(0)), case.y,
+              case.sums / case.total, 1.5e-2, PARTIAL=0, **constants, **parameters)
+
+
+DOT = """
+def product(a: T[rows, 2 * PAIRS], b: T[2 * PAIRS, N], y: f32[rows, N], T: type(f32, f16, bf16),
+            PAIRS: constant, N: constant, IN_PAIRS: constant, COMPUTED: constant, ROWS: tune(1, 3, 16)):
+    k = block(0, 2 * PAIRS)
+    n = block(0, N)
+    weights = scratch(T, PAIRS, 2, N, pairs=True)
+    for p in range(PAIRS):
+        weights[p, block(0, 2), n] = b[block(2 * p, 2), n]
+    for first in range(0, rows, ROWS):
+        r = block(first, ROWS, rows)
+        whole = block(minimum(first, maximum(rows - ROWS, 0)), ROWS)
+        if COMPUTED == 1:
+            x = T(f32(a[r, k]) * 2.0)
+            if IN_PAIRS == 1:
+                y[r, n] = dot(x, weights[block(0, PAIRS), block(0, 2), n], y[r, n])
+            else:
+                y[r, n] = dot(x, b[k, n])
+        else:
+            y[whole, n] = dot(a[whole, k], weights[block(0, PAIRS), block(0, 2), n])
+"""
+
+
+def check_dot():
+    kernel = sandwich.Kernel(DOT)
+    for rows, pairs, columns in ((1, 1, 1), (3, 4, 16), (16, 8, 40), (7, 5, 8), (17, 16, 64),
+                                 (5, 2, 23)):
+        for kind in "f32", "f16", "bf16":
+            a, b = random(rows, 2 * pairs), random(2 * pairs, columns)
+            if kind == "bf16":
+                a, b = to_bf16(a), to_bf16(b)
+                exact = from_bf16(a).astype(np.float64) @ from_bf16(b)
+            else:
+                to = np.float32 if kind == "f32" else np.float16
+                a, b = a.astype(to), b.astype(to)
+                exact = a.astype(np.float64) @ b
+            y = np.zeros((rows, columns), np.float32)
+            for computed, in_pairs in (0, 0), (1, 0), (1, 1):
+                for tile in 1, 3, 16:
+                    if computed or tile <= rows:
+                        check("dot", kernel, (a, b, y), y, exact * (1 + computed), 2e-6,
+                              PAIRS=pairs, N=columns, IN_PAIRS=in_pairs, COMPUTED=computed,
+                              ROWS=tile)
 
 
 def check_merge_attention(kernel):
@@ -411,8 +484,9 @@ def main():
     check_words()
     check_refusals()
     check_threads()
+    check_dot()
     for name in ("rms_norm", "layer_norm", "softmax", "silu_mul", "rotate", "attention",
-                 "contiguous_attention", "merge_attention", "gelu", "tanh", "round"):
+                 "matrix_attention", "contiguous_attention", "merge_attention", "gelu", "tanh", "round"):
         kernel = sandwich.load_kernel(f"{SOURCE}/kernels/{name}.kernel")
         globals()["check_" + name](kernel)
         print(name, "is right")
