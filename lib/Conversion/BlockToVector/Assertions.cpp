@@ -1,4 +1,4 @@
-//===- Assertions.cpp - What must hold of parameters ----------------------===//
+//===- Assertions.cpp - What parameters decide --------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -78,6 +78,27 @@ std::optional<bool> block::evaluate(AssertOp op, const Bindings &bindings) {
   auto holds = dyn_cast_or_null<BoolAttr>(
       Evaluator(bindings).evaluate(op.getCondition()));
   return holds ? std::optional(holds.getValue()) : std::nullopt;
+}
+
+void block::foldBranches(func::FuncOp kernel, const Bindings &bindings) {
+  // Those within others come first, and stay where they are until then.
+  SmallVector<std::pair<scf::IfOp, bool>> known;
+  Evaluator evaluator(bindings);
+  kernel.walk([&](scf::IfOp branch) {
+    if (auto holds = dyn_cast_or_null<BoolAttr>(
+            evaluator.evaluate(branch.getCondition())))
+      known.push_back({branch, holds.getValue()});
+  });
+  for (auto [branch, holds] : known) {
+    if (Block *side = holds ? branch.thenBlock() : branch.elseBlock()) {
+      Operation *yield = side->getTerminator();
+      branch.replaceAllUsesWith(yield->getOperands());
+      yield->erase();
+      branch->getBlock()->getOperations().splice(branch->getIterator(),
+                                                 side->getOperations());
+    }
+    branch.erase();
+  }
 }
 
 bool block::holdAssertions(func::FuncOp kernel, const Bindings &bindings) {

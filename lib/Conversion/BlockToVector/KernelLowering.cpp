@@ -626,6 +626,12 @@ FailureOr<func::FuncOp> KernelLowering::run(StringRef name,
     return kernel.emitError("gives results, which kernels do not");
   if (failed(bindParameters(kernel, bindings)))
     return failure();
+  // What becomes of a value depends on what is done with it, on the sides that
+  // are taken.
+  func::FuncOp original = kernel;
+  OwningOpRef<func::FuncOp> copy = original.clone();
+  kernel = *copy;
+  foldBranches(kernel, bindings);
   SmallVector<Type> types(argumentTypes);
   for (BlockArgument argument : types.empty()
                                     ? kernel.getArguments()
@@ -635,13 +641,13 @@ FailureOr<func::FuncOp> KernelLowering::run(StringRef name,
         sizes ? memoryType(sizes.getSizes(), getElementTypeOrSelf(argument))
               : argument.getType());
   }
-  b.setInsertionPointAfter(kernel);
+  b.setInsertionPointAfter(original);
   SmallVector<Type> results;
   if (checks)
     results.push_back(b.getI64Type());
   function = func::FuncOp::create(b, name, b.getFunctionType(types, results));
   SymbolTable::setSymbolVisibility(function,
-                                   SymbolTable::getSymbolVisibility(kernel));
+                                   SymbolTable::getSymbolVisibility(original));
   Block *body = function.addEntryBlock();
   for (auto [from, to] :
        llvm::zip_equal(kernel.getArguments(), body->getArguments())) {

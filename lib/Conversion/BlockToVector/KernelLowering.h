@@ -278,6 +278,9 @@ RangeOp rangeOfBlocks(mlir::scf::ForOp loop);
 /// Whether what `op` asserts holds for `bindings`; nothing if they do not say.
 std::optional<bool> evaluate(AssertOp op, const Bindings &bindings);
 
+/// Leaves nothing but the side that is taken of branches that `bindings` decide.
+void foldBranches(mlir::func::FuncOp kernel, const Bindings &bindings);
+
 /// The number that `value` is known to be.
 std::optional<int64_t> constantOf(mlir::Value value);
 

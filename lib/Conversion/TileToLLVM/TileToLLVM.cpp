@@ -179,7 +179,8 @@ void FunctionLowering::lower(tile::ConfigureOp op) {
 
 void FunctionLowering::forgetBehind(func::CallOp call) {
   b.setInsertionPointAfter(call);
-  memref::StoreOp::create(b, word(0), configuration, index(rowsWord));
+  Value none = word(0);
+  memref::StoreOp::create(b, none, configuration, index(rowsWord));
 }
 
 void FunctionLowering::run() {
@@ -220,12 +221,13 @@ static llvm::DenseSet<StringAttr> findConfiguring(ModuleOp module) {
         })
         .wasInterrupted();
   };
-  for (size_t before = 1; before != configuring.size() + 1;) {
-    before = configuring.size() + 1;
+  for (bool isNew = true; isNew;) {
+    const size_t before = configuring.size();
     for (auto function : module.getOps<func::FuncOp>())
       if (!configuring.contains(function.getSymNameAttr()) &&
           isConfiguring(function))
         configuring.insert(function.getSymNameAttr());
+    isNew = configuring.size() > before;
   }
   return configuring;
 }

@@ -1,69 +1,73 @@
-// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512-bf16 | FileCheck %s
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512-bf16 -canonicalize -cse | FileCheck %s
 // RUN: sed 's/, instructions = X86_AVX512_BF16//' %s | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 | FileCheck %s --check-prefix=FMA
 // RUN: not sandwich-opt %s -lm-to-loops=target=x86-64-avx512 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: error: 'lm.attention' op {{.*}}X86_AVX512_BF16
-// RUN: sed 's/x1280xbf16/x1344xi8/g' %s | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 | FileCheck %s --check-prefix=INT8
+// RUN: sed 's/x1280xbf16/x1344xi8/g' %s | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 -canonicalize -cse | FileCheck %s --check-prefix=INT8
 
-// Segments of several tokens by micro-kernels: 12 rows by two blocks of keys, and by
-// 16 channels of the values at a time, as 80 are no multiple of 32. Queries and
-// sums of three tiles, scores and weights of one, and a chunk's keys and values.
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512-bf16 -loops-to-llvm | mlir-translate --mlir-to-llvmir \
+// RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16,+fma \
+// RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16,+fma -relocation-model=pic -o %t.s
+// RUN: FileCheck %s --check-prefix=ASM < %t.s
+
+// Segments of several tokens by the kernel for matrices, 12 rows by two blocks of
+// keys, or by 8 channels of the values: 40 pairs are no multiple of 16 or 24. Queries
+// and sums of three tiles, scores and weights of one, and a chunk's keys and values.
 
 // CHECK-LABEL: func @attention
-// CHECK-DAG: memref.alloca() {{.*}} : memref<36x80xbf16>
-// CHECK-DAG: memref.alloca() {{.*}} : memref<36x80xf32>
+// CHECK: call @[[MATRICES:kernel.*.matrix_attention]](
+// Segments of one token follow, by the kernel of FMA.
+// CHECK: arith.cmpi eq
+// CHECK: call @kernel.{{[0-9]+}}.attention(
+
+// CHECK: func.func private @[[MATRICES]](
+// CHECK-DAG: %[[QUERIES:.*]] = memref.alloca() {{.*}} : memref<36x80xbf16>
+// CHECK-DAG: %[[SUMS:.*]] = memref.alloca() {{.*}} : memref<36x2x40xf32>
 // CHECK-DAG: memref.alloca() {{.*}} : memref<12x64xf32>
 // CHECK-DAG: memref.alloca() {{.*}} : memref<12x64xbf16>
-// CHECK-DAG: memref.alloca() {{.*}} : memref<5120xbf16>
-// CHECK-DAG: memref.alloca() {{.*}} : memref<5120xbf16>
-
-// All tiles of a piece load their queries.
-// CHECK: arith.cmpi ne
-// CHECK-NEXT: scf.if
-// CHECK: scf.for %{{.*}} = %[[FIRST:.*]] to %[[END:.*]] step %c1{{(_[0-9]+)?}} {
-// CHECK: vector.store %{{.*}}, %[[QUERIES:.*]][%{{.*}}] : memref<36x80xbf16>, vector<16xbf16>
+// CHECK-DAG: %[[KEYS:.*]] = memref.alloca() {{.*}} : memref<2x40x32x2xbf16>
+// CHECK-DAG: %[[VALUES:.*]] = memref.alloca() {{.*}} : memref<2x32x40x2xbf16>
 
 // Chunks of four blocks, each of which is packed once: pairs of channels of keys,
 // as they lie in the cache, and pairs of tokens of values.
 // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c4{{(_[0-9]+)?}} {
-// CHECK: scf.for
-// CHECK: scf.for %{{.*}} = %{{.*}} to %c80{{(_[0-9]+)?}} step %c2{{(_[0-9]+)?}} {
-// CHECK: vector.load %{{.*}} : memref<?x2x2x2x1280xbf16>, vector<32xbf16>
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c40{{(_[0-9]+)?}} step %c1{{(_[0-9]+)?}} {
+// CHECK: %[[PAIRS:.*]] = vector.load %{{.*}} : memref<?x?x40x32xbf16, {{.*}}>, vector<32xbf16>
 // CHECK-NOT: vector.interleave
-// CHECK: vector.store %{{.*}}, %[[KEYS:.*]][%{{.*}}] : memref<5120xbf16>, vector<32xbf16>
-// CHECK: scf.for %{{.*}} = %{{.*}} to %c16{{(_[0-9]+)?}} step %c2{{(_[0-9]+)?}} {
-// CHECK-COUNT-5: vector.interleave
-// CHECK: vector.store %{{.*}}, %[[VALUES:.*]][%{{.*}}] : memref<5120xbf16>, vector<32xbf16>
+// CHECK: memref.transpose %[[KEYS]]
+// CHECK: vector.store %[[PAIRS]], %{{.*}} : memref<2x40x64xbf16, {{.*}}>, vector<32xbf16>
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c8{{(_[0-9]+)?}} step %c1{{(_[0-9]+)?}} {
+// CHECK: memref.transpose %[[VALUES]]
+// CHECK: vector.interleave %{{.*}} : vector<16xbf16> -> vector<32xbf16>
 
-// Then each tile adds it: of the next chunk, a part is asked for, into L2,
-// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c1{{(_[0-9]+)?}} {
-// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c2{{(_[0-9]+)?}} {
-// CHECK: memref.prefetch {{.*}}, read, locality<2>, data
-// scores are overwritten, later positions masked,
-// CHECK: call @X86_AVX512_BF16_12x32_ld80(%{{.*}}, %false, %{{.*}})
-// CHECK: arith.cmpi slt
-// CHECK-NEXT: vector.load
-// CHECK: arith.select
-// maxima found, and what was summed before rescaled if one of them grew;
-// CHECK: vector.reduction <or>
+// Then each tile adds it: pairs of queries are broadcast from where they are,
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c12{{(_[0-9]+)?}} {
 // CHECK: scf.if
-// exponentials are of two, and what multiplies values is bf16,
-// CHECK-NOT: math.exp
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.reduce.ps.512"
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
-// CHECK: vector.store %{{.*}}, %[[SUMS:.*]][%{{.*}}] : memref<36x80xf32>, vector<16xf32>
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.reduce.ps.512"
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
-// CHECK: vector.store %{{.*}} : memref<12x64xbf16>, vector<16xbf16>
-// CHECK-NOT: math.exp
-// and sums of the first chunk overwrite what is there.
-// CHECK-COUNT-5: call @X86_AVX512_BF16_12x16_ld64_panel16(
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c40{{(_[0-9]+)?}} step %c8{{(_[0-9]+)?}} iter_args({{.*}}) -> (vector<32xf32>, {{.*}}) {
+// CHECK: %[[TWO:.*]] = vector.load %[[QUERIES]]{{.*}}, vector<2xbf16>
+// CHECK: %[[WORD:.*]] = vector.bitcast %[[TWO]] : vector<2xbf16> to vector<1xi32>
+// CHECK: %[[PAIR:.*]] = vector.extract %[[WORD]][0]
+// CHECK: %[[ALL:.*]] = vector.broadcast %[[PAIR]] : i32 to vector<16xi32>
+// CHECK: vector.bitcast %[[ALL]] : vector<16xi32> to vector<32xbf16>
+// CHECK-COUNT-192: x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
+// CHECK-NOT: x86vector.avx512.dot
+// later positions masked,
+// CHECK: arith.cmpi slt, %{{.*}} : vector<16xi32>
+// CHECK: arith.select %{{.*}}, %{{.*}}, %cst{{.*}} : vector<16xi1>, vector<16xf32>
+// exponentials are of two, and what multiplies values is bf16.
+// CHECK: math.floor %{{.*}} : vector<16xf32>
+// CHECK: %[[WEIGHT:.*]] = arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
+// CHECK: vector.store %[[WEIGHT]], %{{.*}} : memref<12x64xbf16>, vector<16xbf16>
+// CHECK: vector.load %[[SUMS]]{{.*}}, vector<8xf32>
+// CHECK-COUNT-96: x86vector.avx512.dot %{{.*}} : vector<16xbf16> -> vector<8xf32>
+// CHECK: return
 
-// Segments of one token follow, by a kernel of FMA.
-// CHECK: arith.cmpi eq
-// CHECK: call @kernel.{{[0-9]+}}.attention(
-// The micro-kernels are those of matmuls.
-// CHECK: func.func private @X86_AVX512_BF16_12x32_ld80(
-// CHECK: func.func private @X86_AVX512_BF16_12x16_ld64_panel16(
+// 24 registers of sums stay, of 8 pairs that are multiplied in a turn.
+// ASM-LABEL: {{^}}kernel.{{[0-9]+}}.matrix_attention:
+// ASM: # =>{{.*}}Inner Loop
+// ASM-NOT: (%rsp),
+// ASM-NOT: , {{[0-9]*}}(%rsp)
+// ASM-COUNT-192: vdpbf16ps
+// ASM: {{^}}.LBB
 
 // Without instructions, three tiles meet a chunk as well, with scores in f32.
 // FMA-LABEL: func @attention
@@ -73,29 +77,27 @@
 // FMA-DAG: memref.alloca() {{.*}} : memref<12x4x16xf32>
 // FMA: math.exp
 // FMA: return
+
 // Integers are packed as bf16, and their scales beside them, where none was written
 // 0 for a value; scores, and weights before they are rounded, are multiplied by them.
-// INT8-LABEL: func @attention
-// INT8-DAG: memref.alloca() {{.*}} : memref<5120xbf16>
+// 80 channels are 5 times 16.
+// INT8: func.func private @kernel.{{[0-9]+}}.matrix_attention(
+// INT8-DAG: memref.alloca() {{.*}} : memref<2x40x32x2xbf16>
+// INT8-DAG: memref.alloca() {{.*}} : memref<1x32x80x2xbf16>
 // INT8-DAG: memref.alloca() {{.*}} : memref<64xf32>
-// INT8: %[[KEY:.*]] = vector.load %{{.*}} : memref<?x2x2x2x1344xi8>, vector<16xi8>
-// INT8: %[[WIDE:.*]] = arith.extsi %[[KEY]] : vector<16xi8> to vector<16xi32>
-// INT8: %[[FLOAT:.*]] = arith.sitofp %[[WIDE]] : vector<16xi32> to vector<16xf32>
-// INT8: arith.truncf %[[FLOAT]] : vector<16xf32> to vector<16xbf16>
+// INT8: %[[KEY:.*]] = vector.load %{{.*}}, vector<16xi8>
+// INT8: arith.sitofp %[[KEY]] : vector<16xi8> to vector<16xbf16>
 // INT8: vector.interleave
-// INT8: %[[BYTES:.*]] = vector.load %{{.*}}, %c1280{{.*}}] : memref<?x2x2x2x1344xi8>, vector<64xi8>
-// INT8: %[[SCALES:.*]] = vector.bitcast %[[BYTES]] : vector<64xi8> to vector<16xf32>
-// INT8: vector.store %[[SCALES]], %[[KEYSCALES:.*]][%{{.*}}] : memref<64xf32>, vector<16xf32>
-// INT8: %[[WRITTEN:.*]] = arith.select %{{.*}} : vector<16xi1>, vector<16xf32>
-// INT8: vector.store %[[WRITTEN]], %[[VALUESCALES:.*]][%{{.*}}] : memref<64xf32>, vector<16xf32>
-// INT8: call @X86_AVX512_BF16_12x32_ld80(
-// INT8: vector.load %[[KEYSCALES]]
-// INT8: vector.load %[[KEYSCALES]]
-// INT8: arith.mulf
-// INT8: vector.load %[[VALUESCALES]]
-// INT8: %[[WEIGHT:.*]] = arith.mulf
-// INT8: arith.truncf %[[WEIGHT]] : vector<16xf32> to vector<16xbf16>
-// INT8: call @X86_AVX512_BF16_12x16_ld64_panel16(
+// INT8: vector.store %{{.*}} : memref<64xf32>, vector<16xf32>
+// INT8: arith.cmpi sle, %{{.*}} : vector<16xi32>
+// INT8: arith.select %{{.*}} : vector<16xi1>, vector<16xf32>
+// INT8-NEXT: vector.store %{{.*}} : memref<64xf32>, vector<16xf32>
+// INT8-COUNT-192: x86vector.avx512.dot
+// INT8: arith.mulf %{{.*}} : vector<32xf32>
+// INT8: math.floor
+// INT8: %[[SCALED:.*]] = arith.mulf %{{.*}} : vector<16xf32>
+// INT8: arith.truncf %[[SCALED]] : vector<16xf32> to vector<16xbf16>
+// INT8: x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
 
 func.func @attention(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1280xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,

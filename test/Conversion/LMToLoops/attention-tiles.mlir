@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-amx | FileCheck %s
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-amx -canonicalize -cse | FileCheck %s
 // RUN: not sandwich-opt %s -lm-to-loops=target=x86-64-avx512-bf16 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: error: 'lm.attention' op multiplies by X86_AMX_BF16, which x86-64-avx512-bf16 does not have
 
@@ -7,33 +7,53 @@
 // RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16,+amx-tile,+amx-bf16 -relocation-model=pic -o %t.s
 // RUN: FileCheck %s --check-prefix=ASM < %t.s
 
-// Tiles of 16 rows are configured where queries are loaded; keys are packed into
-// tiles of 16 by 32, for 64 keys at once, and so are values.
-// CHECK-LABEL: func @attention
+// Keys are packed in pairs of channels, values in pairs of tokens: a row of a tile is
+// 16 of them. What fills up a step of two blocks is the last block once more.
+// CHECK: func.func private @kernel.{{[0-9]+}}.matrix_attention(
+// CHECK-DAG: %[[QUERIES:.*]] = memref.alloca() {{.*}} : memref<48x64xbf16>
+// CHECK-DAG: %[[SUMS:.*]] = memref.alloca() {{.*}} : memref<48x2x32xf32>
+// CHECK-DAG: %[[SCORES:.*]] = memref.alloca() {{.*}} : memref<16x128xf32>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<2x32x64x2xbf16>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<2x64x32x2xbf16>
+// CHECK: arith.minsi
+// CHECK: vector.store %{{.*}} : memref<2x32x128xbf16, {{.*}}>, vector<32xbf16>
+
+// Sums stay in tiles for all of K, and go from there to memory and back.
 // CHECK: tile.configure %c16
-// CHECK: vector.store %{{.*}} : memref<48x64xbf16>, vector<16xbf16>
+// CHECK-NEXT: tile.zero 0
+// CHECK: tile.zero 3
+// CHECK-NEXT: scf.for %{{.*}} = %{{.*}} to %c32{{(_[0-9]+)?}} step %c16{{(_[0-9]+)?}} {
+// CHECK: tile.load 4, %[[QUERIES]][%{{.*}}] stride %c64
+// CHECK-NEXT: tile.load 6
+// CHECK-NEXT: tile.multiply 0, 4, 6 products <bf16>
+// CHECK-NEXT: tile.load 7
+// CHECK-NEXT: tile.multiply 1, 4, 7 products <bf16>
+// CHECK-NEXT: tile.load 6
+// CHECK-NEXT: tile.multiply 2, 4, 6 products <bf16>
+// CHECK-NEXT: tile.load 7
+// CHECK-NEXT: tile.multiply 3, 4, 7 products <bf16>
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.store 0, %[[SCORES]]
+// CHECK: tile.store 3, %[[SCORES]]
+// CHECK: math.floor
+// CHECK-COUNT-2: tile.load {{[01]}}, %[[SUMS]]
+// CHECK-NOT: tile.store
+// CHECK: tile.multiply 1, 4, 7 products <bf16>
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.store 0, %[[SUMS]]
+// CHECK-NEXT: tile.store 1, %[[SUMS]]
 
-// What fills up a step of two blocks is the last block once more.
-// CHECK: arith.divui %{{.*}}, %c2
-// CHECK: arith.minui
-// CHECK: vector.store %{{.*}} : memref<8192xbf16>, vector<32xbf16>
-// CHECK: call @X86_AMX_BF16_16x64_panel64(%{{.*}}, %false, %{{.*}}, %c16, %{{.*}})
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
-// CHECK: call @X86_AMX_BF16_16x64_panel64(
-
-// Scores and values by tiles, none on the stack, softmax in vectors between them.
-// ASM-LABEL: {{^}}attention:
+// Nothing but scores, weights and sums is in memory between them.
+// ASM-LABEL: {{^}}kernel.{{[0-9]+}}.matrix_attention:
 // ASM: ldtilecfg
-// ASM-NOT: ldtilecfg
-// ASM-DAG: callq X86_AMX_BF16_16x64_panel64
-// ASM-DAG: vscalefps
-// ASM-LABEL: {{^}}X86_AMX_BF16_16x64_panel64:
-// ASM-NOT: {{ldtilecfg|tilerelease|\(%rsp.*%tmm|%tmm.*\(%rsp}}
-// ASM: # =>This Inner Loop
-// ASM-NEXT: tileloadd
+// ASM: # =>{{.*}}Inner Loop
+// ASM: tileloadd
 // ASM-COUNT-4: tdpbf16ps
-// ASM-NOT: tdpbf16ps
-// ASM: jb
+// ASM: tilestored
+// ASM: vrndscaleps
+// ASM: tileloadd
+// ASM: tdpbf16ps
+// ASM: tilerelease
 // ASM: retq
 
 func.func @attention(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
