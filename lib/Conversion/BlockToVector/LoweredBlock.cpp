@@ -8,6 +8,7 @@
 
 #include "LoweredBlock.h"
 
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -162,10 +163,16 @@ SmallVector<Value> block::reduceRows(LoopBuilder &builder, ReductionKind kind,
                                      ArrayRef<Value> rows) {
   auto type = dyn_cast<VectorType>(rows.front().getType());
   const int64_t width = type ? type.getNumElements() : 1;
-  if (rows.size() < 2 || !llvm::isPowerOf2_64(rows.size()) ||
-      !llvm::isPowerOf2_64(width) || width < 2)
+  if (rows.size() < 2 || !llvm::isPowerOf2_64(width) || width < 2)
     return llvm::map_to_vector(
         rows, [&](Value row) { return reduceRow(builder, kind, row); });
+  if (const size_t most = llvm::bit_floor(rows.size()); most < rows.size()) {
+    SmallVector<Value> numbers =
+        reduceRows(builder, kind, rows.take_front(most));
+    llvm::append_range(numbers,
+                       reduceRows(builder, kind, rows.drop_front(most)));
+    return numbers;
+  }
   SmallVector<Value> vectors(rows);
   // What is left of each row in a vector, and of how many there are in one.
   int64_t part = width, parts = 1;

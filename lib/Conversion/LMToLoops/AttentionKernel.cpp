@@ -25,7 +25,8 @@ static SmallVector<KernelConstant>
 parametersOfMatrices(const AttentionTile &tile, KVCacheType cache,
                      MatrixISA instructions) {
   // As many registers, or tiles, of sums for channels as there are for keys. A
-  // tile multiplies 16 pairs at once; 8 are enough to hide what a loop costs.
+  // tile multiplies 16 pairs at once; registers as few as hide what a loop costs,
+  // as the last tokens that a tile sees are filled up to whole steps.
   const int64_t pairs = cache.getHeadDim() / cache.getKeyChannelsTogether();
   constexpr int64_t registerNumbers = 16, half = registerNumbers / 2;
   int64_t columns = half;
@@ -37,7 +38,7 @@ parametersOfMatrices(const AttentionTile &tile, KVCacheType cache,
           {"KEYS", tile.keyBlocks},
           {"CHUNK", tile.chunk},
           {"COLUMNS", columns},
-          {"STEP", hasTiles(instructions) ? 16 : 8}};
+          {"STEP", hasTiles(instructions) ? 16 : 2}};
 }
 
 /// What `tile` is as parameters of kernels/attention.kernel.
