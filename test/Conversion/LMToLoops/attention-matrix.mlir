@@ -42,13 +42,13 @@
 // Then each tile adds it: pairs of queries are broadcast from where they are,
 // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c12{{(_[0-9]+)?}} {
 // CHECK: scf.if
-// CHECK: scf.for %{{.*}} = %{{.*}} to %c40{{(_[0-9]+)?}} step %c8{{(_[0-9]+)?}} iter_args({{.*}}) -> (vector<32xf32>, {{.*}}) {
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c40{{(_[0-9]+)?}} step %c2{{(_[0-9]+)?}} iter_args({{.*}}) -> (vector<32xf32>, {{.*}}) {
 // CHECK: %[[TWO:.*]] = vector.load %[[QUERIES]]{{.*}}, vector<2xbf16>
 // CHECK: %[[WORD:.*]] = vector.bitcast %[[TWO]] : vector<2xbf16> to vector<1xi32>
 // CHECK: %[[PAIR:.*]] = vector.extract %[[WORD]][0]
 // CHECK: %[[ALL:.*]] = vector.broadcast %[[PAIR]] : i32 to vector<16xi32>
 // CHECK: vector.bitcast %[[ALL]] : vector<16xi32> to vector<32xbf16>
-// CHECK-COUNT-192: x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
+// CHECK-COUNT-48: x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
 // CHECK-NOT: x86vector.avx512.dot
 // later positions masked,
 // CHECK: arith.cmpi slt, %{{.*}} : vector<16xi32>
@@ -58,15 +58,15 @@
 // CHECK: %[[WEIGHT:.*]] = arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
 // CHECK: vector.store %[[WEIGHT]], %{{.*}} : memref<12x64xbf16>, vector<16xbf16>
 // CHECK: vector.load %[[SUMS]]{{.*}}, vector<8xf32>
-// CHECK-COUNT-96: x86vector.avx512.dot %{{.*}} : vector<16xbf16> -> vector<8xf32>
+// CHECK-COUNT-24: x86vector.avx512.dot %{{.*}} : vector<16xbf16> -> vector<8xf32>
 // CHECK: return
 
-// 24 registers of sums stay, of 8 pairs that are multiplied in a turn.
+// 24 registers of sums stay, of two pairs that are multiplied in a turn.
 // ASM-LABEL: {{^}}kernel.{{[0-9]+}}.matrix_attention:
 // ASM: # =>{{.*}}Inner Loop
 // ASM-NOT: (%rsp),
 // ASM-NOT: , {{[0-9]*}}(%rsp)
-// ASM-COUNT-192: vdpbf16ps
+// ASM-COUNT-48: vdpbf16ps
 // ASM: {{^}}.LBB
 
 // Without instructions, three tiles meet a chunk as well, with scores in f32.
@@ -92,7 +92,7 @@
 // INT8: arith.cmpi sle, %{{.*}} : vector<16xi32>
 // INT8: arith.select %{{.*}} : vector<16xi1>, vector<16xf32>
 // INT8-NEXT: vector.store %{{.*}} : memref<64xf32>, vector<16xf32>
-// INT8-COUNT-192: x86vector.avx512.dot
+// INT8-COUNT-48: x86vector.avx512.dot
 // INT8: arith.mulf %{{.*}} : vector<32xf32>
 // INT8: math.floor
 // INT8: %[[SCALED:.*]] = arith.mulf %{{.*}} : vector<16xf32>
