@@ -45,14 +45,14 @@
 
 // Nothing but scores, weights and sums is in memory between them.
 // ASM-LABEL: {{^}}kernel.{{[0-9]+}}.matrix_attention:
-// ASM: ldtilecfg
-// ASM: # =>{{.*}}Inner Loop
 // ASM: tileloadd
-// ASM-COUNT-4: tdpbf16ps
-// ASM: tilestored
+// ASM-COUNT-8: tdpbf16ps
+// ASM-NOT: tdpbf16ps
+// ASM-COUNT-4: tilestored
+// ASM-NOT: tilestored
 // ASM: vrndscaleps
-// ASM: tileloadd
-// ASM: tdpbf16ps
+// ASM-COUNT-4: tdpbf16ps
+// ASM-NOT: tdpbf16ps
 // ASM: tilerelease
 // ASM: retq
 
