@@ -194,6 +194,8 @@ std::optional<KernelLowering::Matrix> KernelLowering::matrixOfPairs(LoadOp op) {
 }
 
 bool KernelLowering::staysInMemory(LoadOp op) {
+  // Of another turn, all of which was there.
+  matrices.erase(op.getResult());
   if (op.getResult().use_empty())
     return false;
   const Type element = getElementTypeOrSelf(op.getResult());

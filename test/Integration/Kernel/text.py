@@ -251,6 +251,9 @@ def product(a: T[rows, 2 * PAIRS], b: T[2 * PAIRS, N], y: f32[rows, N], T: type(
                 y[r, n] = dot(x, b[k, n])
         else:
             y[whole, n] = dot(a[whole, k], weights[block(0, PAIRS), block(0, 2), n])
+    if COMPUTED == 2:
+        for r in blocks(rows, ROWS):
+            y[r, n] = dot(a[r, k], weights[block(0, PAIRS), block(0, 2), n])
 """
 
 
@@ -268,10 +271,10 @@ def check_dot():
                 a, b = a.astype(to), b.astype(to)
                 exact = a.astype(np.float64) @ b
             y = np.zeros((rows, columns), np.float32)
-            for computed, in_pairs in (0, 0), (1, 0), (1, 1):
+            for computed, in_pairs in (0, 0), (1, 0), (1, 1), (2, 0):
                 for tile in 1, 3, 16:
-                    if computed or tile <= rows:
-                        check("dot", kernel, (a, b, y), y, exact * (1 + computed), 2e-6,
+                    if computed == 1 or tile <= rows:
+                        check("dot", kernel, (a, b, y), y, exact * (1 + computed % 2), 2e-6,
                               PAIRS=pairs, N=columns, IN_PAIRS=in_pairs, COMPUTED=computed,
                               ROWS=tile)
 
