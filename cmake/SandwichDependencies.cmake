@@ -53,8 +53,10 @@ endif()
 find_program(CCACHE ccache)
 if(CCACHE)
   # Paths below the base are cached as relative ones: another checkout, as that
-  # of a continuous build, finds what this one has compiled.
+  # of a continuous build, finds what this one has compiled. What precompiled
+  # headers define is in them, by ccache's own account of how to use both.
   set(CMAKE_C_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE})
+    ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()

@@ -29,6 +29,41 @@ function(sandwich_add_library name)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
+# What most files that see MLIR include: reading it takes three quarters of the
+# time that a file compiles in. Files include what they use in any case; a build
+# with -DSANDWICH_PRECOMPILE_HEADERS=OFF tells whether they do.
+set(SANDWICH_MLIR_HEADERS
+  mlir/Dialect/Arith/IR/Arith.h
+  mlir/Dialect/Func/IR/FuncOps.h
+  mlir/Dialect/Math/IR/Math.h
+  mlir/Dialect/MemRef/IR/MemRef.h
+  mlir/Dialect/SCF/IR/SCF.h
+  mlir/Dialect/Vector/IR/VectorOps.h
+  mlir/IR/Builders.h
+  mlir/IR/BuiltinOps.h
+  mlir/IR/ImplicitLocOpBuilder.h
+  mlir/IR/PatternMatch.h
+  mlir/Pass/PassManager.h)
+
+# sandwich_set_mlir_options(TARGET)
+# What all files that see MLIR are compiled with, and so are its headers.
+function(sandwich_set_mlir_options target)
+  target_include_directories(${target} SYSTEM PUBLIC
+    ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+  target_compile_options(${target} PRIVATE -fno-exceptions)
+endfunction()
+
+if(SANDWICH_BUILD_COMPILER AND SANDWICH_PRECOMPILE_HEADERS)
+  set(source ${PROJECT_BINARY_DIR}/precompiled-headers.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// Headers alone.\n")
+  add_library(SandwichMLIRHeaders OBJECT ${source})
+  target_link_libraries(SandwichMLIRHeaders PRIVATE sandwich_options)
+  sandwich_set_mlir_options(SandwichMLIRHeaders)
+  list(TRANSFORM SANDWICH_MLIR_HEADERS REPLACE "(.+)" "<\\1>"
+       OUTPUT_VARIABLE headers)
+  target_precompile_headers(SandwichMLIRHeaders PRIVATE ${headers})
+endif()
+
 # sandwich_add_mlir_library(NAME source... [LINK target...] [DEPENDS target...])
 # MLIR itself comes from the shared library, linked once by each tool. Symbols
 # stay visible here: MLIR's type ids are merged with the shared library's by
@@ -37,9 +72,10 @@ function(sandwich_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC sandwich_options ${ARG_LINK} MLIR LLVM)
-  target_include_directories(${name} SYSTEM PUBLIC
-    ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-  target_compile_options(${name} PRIVATE -fno-exceptions)
+  sandwich_set_mlir_options(${name})
+  if(TARGET SandwichMLIRHeaders)
+    target_precompile_headers(${name} REUSE_FROM SandwichMLIRHeaders)
+  endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

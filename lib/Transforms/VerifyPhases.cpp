@@ -308,7 +308,7 @@ private:
 
   /// Query heads and rows of the tiles that they are divided into.
   DenseSet<Sizes> heads;
-  /// Rows of tiles of several tokens, and how many tiles: those that FMA
+  /// Rows of tiles of several tokens, and of all of them: those that FMA
   /// multiplies, and others.
   DenseSet<Sizes> tiles, matrixTiles;
   /// Rows and blocks.
@@ -330,10 +330,10 @@ void StackUse::addSchedule(const AttentionSchedule &schedule,
     headBytes += model_limits::attentionStackBytes(queryHeads, headDim);
   const int64_t kept = prefillPieces(schedule, shape).rows;
   if (!schedule.instructions) {
-    if (tiles.insert({prefill.rows, schedule.tiles}).second)
+    if (tiles.insert({prefill.rows, kept}).second)
       tileBytes += model_limits::attentionStackBytes(kept, headDim);
   } else {
-    if (matrixTiles.insert({prefill.rows, schedule.tiles}).second)
+    if (matrixTiles.insert({prefill.rows, kept}).second)
       tileBytes += model_limits::attentionMatrixBytes(kept, headDim);
     if (packed.insert({prefill.rows, prefill.chunk}).second)
       tileBytes += model_limits::attentionPackedBytes(prefill.rows,

@@ -386,7 +386,7 @@ def _interleave(lhs: Any, rhs: Any) -> Value:
     return Value(pairs.reshape(*pairs.shape[:-2], -1), values[0].kind)
 
 
-def _dot(lhs: Value, rhs: Value, sums: Value | None = None) -> Value:
+def _matmul(lhs: Value, rhs: Value, sums: Value | None = None) -> Value:
     """Of rows of several dimensions, too."""
     columns = rhs.array.reshape(-1, rhs.array.shape[-1])
     products = lhs.array.astype(np.float64) @ columns.astype(np.float64)
@@ -408,7 +408,7 @@ def _make_words() -> dict[str, Any]:
         "bitcast": _bitcast,
         "where": _where,
         "interleave": _interleave,
-        "dot": _dot,
+        "matmul": _matmul,
         "broadcast": lambda block, *sizes: Value(
             np.broadcast_to(block.array, sizes), block.kind
         ),

@@ -251,7 +251,7 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   Tiling tiling;
   if (sums) {
     Value argument = loop.getRegionIterArg(*sums);
-    tiling = *tilingOf(cast<DotOp>(*argument.user_begin()));
+    tiling = *tilingOf(cast<MatmulOp>(*argument.user_begin()));
     if (failed(loadTiles(loop, tiling, loop.getInits()[*sums])))
       return failure();
     const auto &block = std::get<LoweredBlock>(carried[*sums]);
@@ -276,7 +276,7 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
   if (failed(verifyCarried(branch, branch.getResultTypes())))
     return failure();
   Value condition = numberOf(branch.getCondition());
-  // What a parameter decides is decided here.
+  // Of what is unrolled, a turn may decide; what parameters decide is gone.
   if (std::optional<int64_t> known = constantOf(condition)) {
     Block *side = *known != 0 ? branch.thenBlock() : branch.elseBlock();
     if (!side)

@@ -586,8 +586,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return lowerReduce(reduce);
   if (auto interleave = dyn_cast<InterleaveOp>(op))
     return lowerInterleave(interleave), success();
-  if (auto dot = dyn_cast<DotOp>(op))
-    return lowerDot(dot);
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return lowerMatmul(matmul);
   if (auto prefetch = dyn_cast<PrefetchOp>(op))
     return lowerPrefetch(prefetch);
   if (auto assertion = dyn_cast<AssertOp>(op))

@@ -152,7 +152,7 @@ private:
   };
   enum class TileOperand { Input, Weight, Sums };
 
-  llvm::LogicalResult lowerDot(DotOp op);
+  llvm::LogicalResult lowerMatmul(MatmulOp op);
   /// Whether what is loaded is nothing but multiplied, from where it lies.
   bool staysInMemory(LoadOp op);
   /// What an access means by `indices`; nothing if it is no matrix, or not all
@@ -163,19 +163,19 @@ private:
   llvm::SmallVector<mlir::Value> placeOf(const Matrix &matrix, int64_t row,
                                          mlir::Value column);
   /// Adds to the rows `sums` by instructions for pairs of bf16.
-  void multiplyPairs(DotOp op, llvm::SmallVector<mlir::Value> &sums);
+  void multiplyPairs(MatmulOp op, llvm::SmallVector<mlir::Value> &sums);
   /// And by FMA.
-  void multiplyNumbers(DotOp op, llvm::SmallVector<mlir::Value> &sums);
+  void multiplyNumbers(MatmulOp op, llvm::SmallVector<mlir::Value> &sums);
 
-  /// Nothing if there are no tiles, or `dot` does not fit them.
-  std::optional<Tiling> tilingOf(DotOp dot) const;
+  /// Nothing if there are no tiles, or `matmul` does not fit them.
+  std::optional<Tiling> tilingOf(MatmulOp matmul) const;
   /// The number of the value that a loop carries, and does nothing with but add
   /// products to it, which tiles hold meanwhile.
   std::optional<unsigned> carriedInTiles(mlir::scf::ForOp loop) const;
-  void forTiles(const Tiling &tiling,
-                llvm::function_ref<void(int64_t number, int64_t row,
-                                        int64_t column)>
-                    visit);
+  void
+  forTiles(const Tiling &tiling,
+           llvm::function_ref<void(int64_t number, int64_t row, int64_t column)>
+               visit);
   /// Memory that tiles are loaded from, or stored to, on their way from or to
   /// vectors. Errors are emitted, here as below.
   mlir::FailureOr<mlir::Value> memoryOfTiles(mlir::Operation *op,
@@ -187,7 +187,7 @@ private:
   llvm::LogicalResult loadTiles(mlir::Operation *op, const Tiling &tiling,
                                 mlir::Value sums);
   void storeTiles(const Tiling &tiling, const Matrix &matrix);
-  llvm::LogicalResult multiplyTiles(DotOp op, const Tiling &tiling);
+  llvm::LogicalResult multiplyTiles(MatmulOp op, const Tiling &tiling);
   /// `result` gets what tiles hold, as vectors.
   llvm::LogicalResult readTiles(mlir::Operation *op, const Tiling &tiling,
                                 mlir::Value result);
@@ -278,7 +278,8 @@ RangeOp rangeOfBlocks(mlir::scf::ForOp loop);
 /// Whether what `op` asserts holds for `bindings`; nothing if they do not say.
 std::optional<bool> evaluate(AssertOp op, const Bindings &bindings);
 
-/// Leaves nothing but the side that is taken of branches that `bindings` decide.
+/// Leaves nothing but the side that is taken of branches that `bindings`
+/// decide.
 void foldBranches(mlir::func::FuncOp kernel, const Bindings &bindings);
 
 /// The number that `value` is known to be.

@@ -74,7 +74,8 @@ Value block::interleaveRows(LoopBuilder &builder, Value lhs, Value rhs) {
 }
 
 /// Every other number of bf16 in f32: as a bf16 is the upper half of an f32,
-/// that takes a shift or a mask of both at once. Null if `row` is none of those.
+/// that takes a shift or a mask of both at once. Null if `row` is none of
+/// those.
 static Value widenEveryOther(LoopBuilder &builder, Value row) {
   auto numbers = row.getDefiningOp<vector::DeinterleaveOp>();
   if (!numbers || !getElementTypeOrSelf(row).isBF16())

@@ -8,7 +8,7 @@
 
 ///
 /// \file
-/// `block.dot` by FMA, by vdpbf16ps, or by tiles of AMX.
+/// `block.matmul` by FMA, by vdpbf16ps, or by tiles of AMX.
 ///
 /// Instructions want their operands as they lie in memory: a pair of bf16 is
 /// broadcast, a tile is loaded row by row. So what is only read to be
@@ -42,15 +42,15 @@ static constexpr int64_t tileNumbers = tile::rowBytes / pair;
 //===----------------------------------------------------------------------===//
 
 std::optional<KernelLowering::Tiling>
-KernelLowering::tilingOf(DotOp dot) const {
+KernelLowering::tilingOf(MatmulOp matmul) const {
   if (instructions != MatrixISA::X86_AMX_BF16 ||
-      !getElementTypeOrSelf(dot.getLhs()).isBF16())
+      !getElementTypeOrSelf(matmul.getLhs()).isBF16())
     return std::nullopt;
-  ArrayRef<SizeAttr> lhs = sizesOf(dot.getLhs().getType());
+  ArrayRef<SizeAttr> lhs = sizesOf(matmul.getLhs().getType());
   const std::optional<int64_t> rows = knownSize(lhs[0], bindings),
                                depth = knownSize(lhs[1], bindings),
                                columns = knownSize(
-                                   sizesOf(dot.getSums().getType())[1],
+                                   sizesOf(matmul.getSums().getType())[1],
                                    bindings);
   if (!rows || !depth || !columns || *rows < 1 || *depth < 1 || *columns < 1 ||
       *depth % tileNumbers != 0 || *columns % registerNumbers != 0)
@@ -69,14 +69,14 @@ KernelLowering::tilingOf(DotOp dot) const {
 
 /// What one product after the other is added to, from `sums` on; the last
 /// result, or nothing if something else has a use for one in between.
-static Value endOfProducts(Value sums, SmallVectorImpl<DotOp> &products) {
+static Value endOfProducts(Value sums, SmallVectorImpl<MatmulOp> &products) {
   while (sums.hasOneUse()) {
-    auto dot = dyn_cast<DotOp>(*sums.user_begin());
-    if (!dot || dot.getSums() != sums || dot.getLhs() == sums ||
-        dot.getRhs() == sums)
+    auto matmul = dyn_cast<MatmulOp>(*sums.user_begin());
+    if (!matmul || matmul.getSums() != sums || matmul.getLhs() == sums ||
+        matmul.getRhs() == sums)
       break;
-    products.push_back(dot);
-    sums = dot.getResult();
+    products.push_back(matmul);
+    sums = matmul.getResult();
   }
   return sums;
 }
@@ -86,17 +86,17 @@ std::optional<unsigned> KernelLowering::carriedInTiles(scf::ForOp loop) const {
       rangeOfBlocks(loop))
     return std::nullopt;
   for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
-    SmallVector<DotOp> products;
+    SmallVector<MatmulOp> products;
     Value last = endOfProducts(argument, products);
     if (products.empty() || !last.hasOneUse() ||
         last != loop.getYieldedValues()[number] ||
-        llvm::any_of(products, [&](DotOp dot) {
-          return dot->getBlock() != loop.getBody() || !tilingOf(dot);
+        llvm::any_of(products, [&](MatmulOp matmul) {
+          return matmul->getBlock() != loop.getBody() || !tilingOf(matmul);
         }))
       continue;
     // Whatever else is multiplied would take the same tiles.
     size_t all = 0;
-    loop.walk([&](DotOp) { ++all; });
+    loop.walk([&](MatmulOp) { ++all; });
     if (all == products.size())
       return number;
   }
@@ -160,14 +160,18 @@ KernelLowering::matrixAt(Value buffer, ValueRange indices) {
   return matrix;
 }
 
-/// In pairs, of which all are meant: a row of memory as it lies is one of pairs.
+/// In pairs, of which all are meant: a row of memory as it lies is one of
+/// pairs.
 std::optional<KernelLowering::Matrix> KernelLowering::matrixOfPairs(LoadOp op) {
   ValueRange indices = op.getIndices();
   const size_t rank = indices.size();
-  if (checks || rank < 3 || llvm::any_of(indices, [&](Value index) {
-        return block::isBlock(index.getType()) ||
-               (isa<RangeType>(index.getType()) && rangeOf(index).count);
-      }))
+  if (checks || rank < 3 ||
+      llvm::any_of(
+          indices,
+          [&](Value index) {
+            return block::isBlock(index.getType()) ||
+                   (isa<RangeType>(index.getType()) && rangeOf(index).count);
+          }))
     return std::nullopt;
   Value memory = numberOf(op.getMemory());
   if (!liesInPairs(cast<MemRefType>(memory.getType())) ||
@@ -182,8 +186,8 @@ std::optional<KernelLowering::Matrix> KernelLowering::matrixOfPairs(LoadOp op) {
       rows = dimension;
     }
   Value flat = rows ? asItLies(b, memory) : Value();
-  auto strides = flat ? stridesOfRows(cast<MemRefType>(flat.getType()))
-                      : std::nullopt;
+  auto strides =
+      flat ? stridesOfRows(cast<MemRefType>(flat.getType())) : std::nullopt;
   if (!strides || ShapedType::isDynamic((*strides)[*rows]))
     return std::nullopt;
   Matrix matrix{flat, {}, *rows, (*strides)[*rows]};
@@ -206,8 +210,8 @@ bool KernelLowering::staysInMemory(LoadOp op) {
     if (user->getBlock() != op->getBlock() || mayWriteBetween(op, user))
       return false;
     bool isPairs = false, isTile = false;
-    if (auto dot = dyn_cast<DotOp>(user)) {
-      isTile = tilingOf(dot).has_value();
+    if (auto matmul = dyn_cast<MatmulOp>(user)) {
+      isTile = tilingOf(matmul).has_value();
       isPairs = use.getOperandNumber() == 1;
       // A vector is as good as memory for all else.
       if (use.getOperandNumber() > 0 && !isTile)
@@ -266,7 +270,7 @@ static Value sliceOf(LoopBuilder &b, Value vector, int64_t first,
                                                int64_t(1));
 }
 
-void KernelLowering::multiplyPairs(DotOp op, SmallVector<Value> &sums) {
+void KernelLowering::multiplyPairs(MatmulOp op, SmallVector<Value> &sums) {
   const LoweredBlock &lhs = blockOf(op.getLhs());
   const int64_t depth = lhs.width();
   const int64_t rows = lhs.rowCount();
@@ -296,8 +300,8 @@ void KernelLowering::multiplyPairs(DotOp op, SmallVector<Value> &sums) {
     return word;
   };
   const auto repeat = [&](Value word, int64_t count) -> Value {
-    Value all = vector::BroadcastOp::create(
-        b, VectorType::get({count}, i32), word);
+    Value all =
+        vector::BroadcastOp::create(b, VectorType::get({count}, i32), word);
     return vector::BitCastOp::create(b, VectorType::get({pair * count}, bf16),
                                      all);
   };
@@ -335,7 +339,7 @@ void KernelLowering::multiplyPairs(DotOp op, SmallVector<Value> &sums) {
   }
 }
 
-void KernelLowering::multiplyNumbers(DotOp op, SmallVector<Value> &sums) {
+void KernelLowering::multiplyNumbers(MatmulOp op, SmallVector<Value> &sums) {
   const LoweredBlock &lhs = blockOf(op.getLhs());
   const int64_t rows = lhs.rowCount(), depth = lhs.width();
   const int64_t width = blockOf(op.getSums()).width();
@@ -432,7 +436,7 @@ void KernelLowering::storeTiles(const Tiling &tiling, const Matrix &matrix) {
   });
 }
 
-LogicalResult KernelLowering::multiplyTiles(DotOp op, const Tiling &tiling) {
+LogicalResult KernelLowering::multiplyTiles(MatmulOp op, const Tiling &tiling) {
   const auto inMemory =
       [&](Value operand, TileOperand which,
           function_ref<SmallVector<Value>()> rows) -> FailureOr<Matrix> {
@@ -457,9 +461,8 @@ LogicalResult KernelLowering::multiplyTiles(DotOp op, const Tiling &tiling) {
                            placeOf(*lhs, row * tiling.rows, b.index(k)),
                            b.index(lhs->stride), /*streaming=*/false);
     for (int64_t column = 0; column < tiling.columnTiles; ++column) {
-      const int64_t weight =
-          tile::firstWeightTile +
-          column % (tile::numTiles - tile::firstWeightTile);
+      const int64_t weight = tile::firstWeightTile +
+                             column % (tile::numTiles - tile::firstWeightTile);
       tile::LoadOp::create(
           b, weight, rhs->memory,
           placeOf(*rhs, k / pair, b.index(column * pair * registerNumbers)),
@@ -476,8 +479,8 @@ LogicalResult KernelLowering::multiplyTiles(DotOp op, const Tiling &tiling) {
 LogicalResult KernelLowering::readTiles(Operation *op, const Tiling &tiling,
                                         Value result) {
   const int64_t rows = tiling.rows * tiling.rowTiles;
-  auto type = VectorType::get({tiling.columnTiles * registerNumbers},
-                              b.getF32Type());
+  auto type =
+      VectorType::get({tiling.columnTiles * registerNumbers}, b.getF32Type());
   FailureOr<Value> memory = memoryOfTiles(op, TileOperand::Sums, rows, type);
   if (failed(memory))
     return failure();
@@ -494,14 +497,14 @@ LogicalResult KernelLowering::readTiles(Operation *op, const Tiling &tiling,
 
 LogicalResult KernelLowering::finishTiles(const Tiling &tiling, Value result) {
   Operation *product = result.getDefiningOp();
-  auto store = result.hasOneUse() ? dyn_cast<StoreOp>(*result.user_begin())
-                                  : StoreOp();
+  auto store =
+      result.hasOneUse() ? dyn_cast<StoreOp>(*result.user_begin()) : StoreOp();
   const auto isNext = [&] {
     return llvm::all_of(llvm::make_range(std::next(product->getIterator()),
                                          store->getIterator()),
                         [](Operation &op) {
                           return isMemoryEffectFree(&op) &&
-                                 op.getNumRegions() == 0 && !isa<DotOp>(op);
+                                 op.getNumRegions() == 0 && !isa<MatmulOp>(op);
                         });
   };
   if (!store || checks || store->getBlock() != product->getBlock() || !isNext())
@@ -533,8 +536,18 @@ FailureOr<bool> KernelLowering::storeFromTiles(StoreOp op) {
 // Products
 //===----------------------------------------------------------------------===//
 
-LogicalResult KernelLowering::lowerDot(DotOp op) {
+LogicalResult KernelLowering::lowerMatmul(MatmulOp op) {
+  const LoweredBlock &before = blockOf(op.getSums());
+  SmallVector<int64_t> sizes(before.getSizes());
+  const int64_t depth = blockOf(op.getLhs()).width();
   if (std::optional<Tiling> tiling = tilingOf(op)) {
+    // Rows that go to memory and back, and what each step loads and multiplies.
+    const int64_t multiplied = tiling->rowTiles * tiling->columnTiles;
+    if (failed(countMade(
+            op, 3 * sizes[0] + depth +
+                    depth / tileNumbers *
+                        (multiplied + tiling->rowTiles + tiling->columnTiles))))
+      return failure();
     const bool areCarried = sumsInTiles.contains(op.getSums());
     if (!areCarried && failed(loadTiles(op, *tiling, op.getSums())))
       return failure();
@@ -546,11 +559,9 @@ LogicalResult KernelLowering::lowerDot(DotOp op) {
     set(op.getResult(), lookup(op.getSums()));
     return success();
   }
-  const LoweredBlock &before = blockOf(op.getSums());
-  SmallVector<int64_t> sizes(before.getSizes());
-  const int64_t depth = blockOf(op.getLhs()).width();
-  // An instruction or more for each row and k.
-  if (failed(countMade(op, sizes[0] * depth)))
+  // An instruction for each row, k and register.
+  if (failed(countMade(op, (sizes[0] + 1) * depth *
+                               llvm::divideCeil(sizes[1], registerNumbers))))
     return failure();
   SmallVector<Value> sums = before.getRows(b);
   if (instructions && blockOf(op.getLhs()).getElement().isBF16() &&

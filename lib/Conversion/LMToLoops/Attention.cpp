@@ -204,8 +204,9 @@ void AttentionBuilder::decode(const AttentionSchedule &schedule) {
 // Segments of several tokens
 //===----------------------------------------------------------------------===//
 
-/// Later tokens of a segment may attend to more positions: all pieces of work are dealt to the threads in turn from the left
-/// and from the right, and to another one first for every segment.
+/// Later tokens of a segment may attend to more positions: all pieces of work
+/// are dealt to the threads in turn from the left and from the right, and to
+/// another one first for every segment.
 void AttentionBuilder::dealPieces(Value number, Value units,
                                   int64_t unitsOfPiece, AddPiece add) {
   const int64_t threads = program.threads;
@@ -248,9 +249,8 @@ void AttentionBuilder::prefill(const AttentionSchedule &schedule) {
         [&](Value head, Value firstUnit, Value endUnit) {
           Value first = b.mul(firstUnit, unit);
           Value end = b.min(b.mul(endUnit, unit), segment.tokens);
-          Value context =
-              b.add(segment.firstPosition,
-                    op.getBidirectional() ? segment.tokens : end);
+          Value context = b.add(segment.firstPosition,
+                                op.getBidirectional() ? segment.tokens : end);
           note(kernel->call(b, {.firstToken = b.add(segment.firstToken, first),
                                 .tokens = b.sub(end, first),
                                 .firstHead = head,

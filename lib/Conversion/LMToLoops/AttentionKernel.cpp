@@ -20,32 +20,38 @@ using namespace sandwich::lm;
 // Parameters
 //===----------------------------------------------------------------------===//
 
-/// What `tile` is as parameters of kernels/matrix_attention.kernel.
-static SmallVector<KernelConstant>
-parametersOfMatrices(const AttentionTile &tile, KVCacheType cache,
-                     MatrixISA instructions) {
-  // As many registers, or tiles, of sums for channels as there are for keys. A
-  // tile multiplies 16 pairs at once; registers as few as hide what a loop costs,
-  // as the last tokens that a tile sees are filled up to whole steps.
-  const int64_t pairs = cache.getHeadDim() / cache.getKeyChannelsTogether();
-  constexpr int64_t registerNumbers = 16, half = registerNumbers / 2;
-  int64_t columns = half;
-  for (int64_t each = half; each <= registerNumbers * tile.keyBlocks;
-       each += half)
+/// As many registers, or tiles, of sums for channels as there are for keys.
+/// Half a register is one, half a tile is none.
+static int64_t columnsOfValues(const AttentionTile &tile, int64_t pairs,
+                               bool hasTiles) {
+  const int64_t fewest = hasTiles ? vectorWidth : vectorWidth / 2;
+  int64_t columns = fewest;
+  for (int64_t each = fewest; each <= vectorWidth * tile.keyBlocks;
+       each += fewest)
     if (pairs % each == 0)
       columns = each;
-  return {{"ROWS", tile.rows},
-          {"KEYS", tile.keyBlocks},
-          {"CHUNK", tile.chunk},
-          {"COLUMNS", columns},
-          {"STEP", hasTiles(instructions) ? 16 : 2}};
+  return columns;
 }
 
-/// What `tile` is as parameters of kernels/attention.kernel.
-static SmallVector<KernelConstant> parametersOf(const ProgramContext &program,
-                                                const AttentionTile &tile,
-                                                KVCacheType cache,
-                                                bool streams) {
+/// How many pairs are added up at a time: those of an instruction, or as few as
+/// hide what a loop costs, as the last tokens that a row sees are filled up to
+/// whole steps.
+static int64_t pairsOfStep(std::optional<MatrixISA> instructions,
+                           const AttentionTile &tile, int64_t headDim) {
+  int64_t step = instructions
+                     ? std::max<int64_t>(2, packingOf(*instructions).kStep / 2)
+                     : 2;
+  while (headDim / 2 % step != 0 ||
+         tile.chunk * KVCacheType::blockTokens / 2 % step != 0)
+    step /= 2;
+  return step;
+}
+
+/// What `tile` is as parameters of the kernels of attention in kernels/.
+static SmallVector<KernelConstant>
+parametersOf(const ProgramContext &program, const AttentionTile &tile,
+             KVCacheType cache, bool streams,
+             std::optional<MatrixISA> instructions) {
   const int64_t headDim = cache.getHeadDim();
   const int64_t together = cache.getKeyChannelsTogether();
   const int64_t pairs = headDim / together;
@@ -75,9 +81,15 @@ static SmallVector<KernelConstant> parametersOf(const ProgramContext &program,
     --vectorsOfPass;
   const int64_t lanes = vectorsOfPass * vectorWidth / together;
   constexpr int64_t mostLanes = 256;
-  return {{"ROWS", tile.rows},    {"KEYS", tile.keyBlocks},
-          {"CHUNK", tile.chunk},  {"PARTS", parts},
-          {"CHANNELS", channels}, {"LANES", std::min(lanes, mostLanes)},
+  return {{"ROWS", tile.rows},
+          {"KEYS", tile.keyBlocks},
+          {"CHUNK", tile.chunk},
+          {"PARTS", parts},
+          {"CHANNELS", channels},
+          {"LANES", std::min(lanes, mostLanes)},
+          {"COLUMNS", columnsOfValues(tile, pairs,
+                                      instructions && hasTiles(*instructions))},
+          {"STEP", pairsOfStep(instructions, tile, headDim)},
           {"STREAMS", streams}};
 }
 
@@ -111,10 +123,11 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
   // that.
   Builder builder(op.getContext());
   NamedAttrList parameters(given ? given.getParameters() : DictionaryAttr());
+  const std::optional<MatrixISA> instructions =
+      purpose.instructions ? purpose.instructions
+                           : attentionInstructions(program.target);
   SmallVector<KernelConstant> constants =
-      purpose.instructions && !given
-          ? parametersOfMatrices(tile, cache, *purpose.instructions)
-          : parametersOf(program, tile, cache, purpose.streams);
+      parametersOf(program, tile, cache, purpose.streams, instructions);
   const block::ParametersAttr declared = block::parametersOf(kernel);
   for (const KernelConstant &each : constants) {
     block::ParameterAttr parameter = declared.find(each.name);
@@ -126,20 +139,19 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
   const auto sizeOf = [&](StringRef name, int64_t otherwise) -> int64_t {
     auto set = dyn_cast_or_null<IntegerAttr>(parameters.get(name));
     block::ParameterAttr own = declared.find(name);
-    const int64_t size = set                      ? set.getInt()
+    const int64_t size = set                    ? set.getInt()
                          : own && own.isTuned() ? own.getUntuned()
                                                 : otherwise;
     return std::max<int64_t>(size, 1);
   };
-  const auto queries = static_cast<int64_t>(llvm::alignTo(
-      purpose.tokens * shape.group, sizeOf("ROWS", tile.rows)));
-  constants.append(
-      {{"HEADS", purpose.heads},
-       {"TOKENS", purpose.tokens},
-       {"QUERIES", queries},
-       {"CHANNEL_PAIRS", shape.headDim / 2},
-       {"PANELS",
-        sizeOf("CHUNK", tile.chunk) / sizeOf("KEYS", tile.keyBlocks)}});
+  const auto queries = static_cast<int64_t>(
+      llvm::alignTo(purpose.tokens * shape.group, sizeOf("ROWS", tile.rows)));
+  constants.append({{"HEADS", purpose.heads},
+                    {"TOKENS", purpose.tokens},
+                    {"QUERIES", queries},
+                    {"CHANNEL_PAIRS", shape.headDim / 2},
+                    {"PANELS", sizeOf("CHUNK", tile.chunk) /
+                                   sizeOf("KEYS", tile.keyBlocks)}});
   llvm::append_range(constants, step.getKernelConstants());
   FailureOr<block::Bindings> bindings =
       bindKernel(op, kernel, arguments, constants,
@@ -147,9 +159,7 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
   if (failed(bindings))
     return failure();
   return AttentionKernel(program, op, {kernel, std::move(*bindings)},
-                         purpose.instructions
-                             ? purpose.instructions
-                             : attentionInstructions(program.target));
+                         instructions);
 }
 
 //===----------------------------------------------------------------------===//
@@ -347,6 +357,6 @@ LogicalResult lm::mergeParts(LoopBuilder &b, const ProgramContext &program,
       bindKernel(op, *kernel, arguments, {}, DictionaryAttr());
   if (failed(bindings))
     return failure();
-  return program.kernels.call(b, {*kernel, std::move(*bindings)},
-                              {own, result}, std::nullopt);
+  return program.kernels.call(b, {*kernel, std::move(*bindings)}, {own, result},
+                              std::nullopt);
 }

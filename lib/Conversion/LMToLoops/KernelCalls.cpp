@@ -62,9 +62,9 @@ KernelFunctions::get(const KernelUse &use, ArrayRef<Type> types,
     return function;
   std::string name = "kernel." + std::to_string(functions.size()) + "." +
                      kernel.getSymName().str();
-  FailureOr<func::FuncOp> made =
-      block::makeFunction(kernel, name, use.bindings,
-                          {.argumentTypes = types, .instructions = instructions});
+  FailureOr<func::FuncOp> made = block::makeFunction(
+      kernel, name, use.bindings,
+      {.argumentTypes = types, .instructions = instructions});
   if (failed(made))
     return failure();
   // Beside the phases, which call it.
@@ -81,8 +81,8 @@ KernelFunctions::get(const KernelUse &use, ArrayRef<Type> types,
 LogicalResult KernelFunctions::call(LoopBuilder &builder, const KernelUse &use,
                                     ArrayRef<Value> arguments,
                                     std::optional<MatrixISA> instructions) {
-  FailureOr<func::FuncOp> function = get(
-      use, llvm::to_vector(ValueRange(arguments).getTypes()), instructions);
+  FailureOr<func::FuncOp> function =
+      get(use, llvm::to_vector(ValueRange(arguments).getTypes()), instructions);
   if (failed(function))
     return failure();
   func::CallOp::create(builder, *function, arguments);

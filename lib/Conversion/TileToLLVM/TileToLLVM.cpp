@@ -214,8 +214,8 @@ static llvm::DenseSet<StringAttr> findConfiguring(ModuleOp module) {
         .walk([&](Operation *op) {
           auto call = dyn_cast<func::CallOp>(op);
           return isa<tile::ConfigureOp>(op) ||
-                         (call && configuring.contains(
-                                      call.getCalleeAttr().getAttr()))
+                         (call &&
+                          configuring.contains(call.getCalleeAttr().getAttr()))
                      ? WalkResult::interrupt()
                      : WalkResult::advance();
         })

@@ -187,10 +187,9 @@ kernel::compileKernel(measuring::CompileSession &session, func::FuncOp kernel,
                                         problem = describe(diagnostic);
                                       return success();
                                     });
-    FailureOr<func::FuncOp> made =
-        block::makeFunction(copy, "kernel", bindings,
-                            {.instructions = instructionsOf(target),
-                             .checks = checks});
+    FailureOr<func::FuncOp> made = block::makeFunction(
+        copy, "kernel", bindings,
+        {.instructions = instructionsOf(target), .checks = checks});
     if (failed(made))
       return Error{problem};
     made->setPrivate();

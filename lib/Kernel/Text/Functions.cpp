@@ -189,11 +189,10 @@ bool kernel::isMessage(StringRef text) {
 
 bool kernel::isReserved(StringRef name) {
   static constexpr StringLiteral others[] = {
-      "range",    "blocks",    "unroll",  "block",     "zeros",
-      "full",     "where",     "inside",  "positions", "size",
-      "scratch",  "broadcast", "bitcast", "tune",      "type",
-      "constant", "inf",       "nan",     "prefetch",  "interleave",
-      "dot"};
+      "range",    "blocks",     "unroll",    "block",    "zeros",   "full",
+      "where",    "inside",     "positions", "size",     "scratch", "broadcast",
+      "bitcast",  "tune",       "type",      "constant", "inf",     "nan",
+      "prefetch", "interleave", "matmul"};
   return syntax::isKeyword(name) || llvm::is_contained(others, name) ||
          reductionNamed(name) ||
          llvm::any_of(elementwiseWords(),

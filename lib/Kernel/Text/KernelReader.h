@@ -131,7 +131,7 @@ private:
   /// error emitted, if it is something else.
   std::optional<bool> truthOf(const Expression &call, llvm::StringRef name);
   MaybeOperand readScratch(const Expression &call);
-  MaybeOperand readDot(const Expression &call);
+  MaybeOperand readMatmul(const Expression &call);
   MaybeOperand readInterleave(const Expression &call);
   MaybeOperand readWhere(const Expression &call);
   MaybeOperand readBlockOf(const Expression &call);

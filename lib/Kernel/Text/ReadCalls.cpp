@@ -130,8 +130,8 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
   }
   if (name == "interleave")
     return readInterleave(call);
-  if (name == "dot")
-    return readDot(call);
+  if (name == "matmul")
+    return readMatmul(call);
   if (name == "prefetch")
     return refuse(call.place, "'prefetch' gives no value");
   return readElementwise(call);
@@ -173,8 +173,8 @@ MaybeOperand KernelReader::readScratch(const Expression &call) {
                      .getResult()};
 }
 
-/// `dot(a, b)`, or `dot(a, b, sums)`.
-MaybeOperand KernelReader::readDot(const Expression &call) {
+/// `matmul(a, b)`, or `matmul(a, b, sums)`.
+MaybeOperand KernelReader::readMatmul(const Expression &call) {
   if (!checkCall(call, 2, 3))
     return std::nullopt;
   SmallVector<Value, 3> matrices;
@@ -183,7 +183,7 @@ MaybeOperand KernelReader::readDot(const Expression &call) {
     if (!operand)
       return std::nullopt;
     if (!operand->value || !block::isBlock(operand->value.getType()))
-      return refuse(each->place, "'dot' is for blocks");
+      return refuse(each->place, "'matmul' is for blocks");
     matrices.push_back(operand->value);
   }
   const ArrayRef<SizeAttr> lhs = sizesOf(matrices[0].getType()),
@@ -195,14 +195,16 @@ MaybeOperand KernelReader::readDot(const Expression &call) {
   const Type element = getElementTypeOrSelf(matrices[0]);
   if (element != getElementTypeOrSelf(matrices[1]) ||
       !(element.isF32() || element.isF16() || element.isBF16()))
-    return refuse(call.place, "'dot' is for blocks of bf16, f16 or f32, both "
-                              "of the same, and is given " +
-                                  describeBoth());
+    return refuse(call.place,
+                  "'matmul' is for blocks of bf16, f16 or f32, both "
+                  "of the same, and is given " +
+                      describeBoth());
   if (lhs.size() != 2 || rhs.size() < 2 || productOf(rhs.drop_back()) != lhs[1])
-    return refuse(call.place, "'dot' takes a block of [rows, k] and one of [k, "
-                              "columns], whose k may have several dimensions, "
-                              "and is given " +
-                                  describeBoth());
+    return refuse(call.place,
+                  "'matmul' takes a block of [rows, k] and one of [k, "
+                  "columns], whose k may have several dimensions, "
+                  "and is given " +
+                      describeBoth());
   Location where = location(call.place);
   const Type type = blockOf({lhs[0], rhs.back()}, builder.getF32Type());
   if (matrices.size() == 2) {
@@ -211,11 +213,11 @@ MaybeOperand KernelReader::readDot(const Expression &call) {
     matrices.push_back(SplatOp::create(builder, where, type, zero));
   }
   if (matrices[2].getType() != type)
-    return refuse(call.place, "'dot' adds to " + describe(type) +
+    return refuse(call.place, "'matmul' adds to " + describe(type) +
                                   ", and is given " +
                                   describe(matrices[2].getType()));
   return Operand{
-      DotOp::create(builder, where, matrices[0], matrices[1], matrices[2])
+      MatmulOp::create(builder, where, matrices[0], matrices[1], matrices[2])
           .getResult()};
 }
 

@@ -381,9 +381,9 @@ std::optional<Text> KernelWriter::textOf(Operation *op) {
               (i == expand.getAxis() ? "None" : ":");
     return Text{text + "]"};
   }
-  if (isa<DotOp>(op)) {
+  if (isa<MatmulOp>(op)) {
     SmallVector<Text> texts = take(op->getOperands());
-    return Text{"dot(" + texts[0].text + ", " + texts[1].text + ", " +
+    return Text{"matmul(" + texts[0].text + ", " + texts[1].text + ", " +
                 texts[2].text + ")"};
   }
   if (isa<InterleaveOp>(op)) {

@@ -253,48 +253,48 @@ func.func @interleave(%v: tensor<4xf32, #block.sizes<4>>) {
 // -----
 
 func.func @one_matrix(%a: tensor<4xf32, #block.sizes<4>>, %s: tensor<4x4xf32, #block.sizes<4, 4>>) {
-  // expected-error @below {{'block.dot' op (C1) has 1, 2 and 2 dimensions, needs 2, 2 or more, and 2}}
-  %p = block.dot %a, %s, %s : tensor<4xf32, #block.sizes<4>>, tensor<4x4xf32, #block.sizes<4, 4>> -> tensor<4x4xf32, #block.sizes<4, 4>>
+  // expected-error @below {{'block.matmul' op (C1) has 1, 2 and 2 dimensions, needs 2, 2 or more, and 2}}
+  %p = block.matmul %a, %s, %s : tensor<4xf32, #block.sizes<4>>, tensor<4x4xf32, #block.sizes<4, 4>> -> tensor<4x4xf32, #block.sizes<4, 4>>
   return
 }
 
 // -----
 
 func.func @sizes(%a: tensor<4x?xf32, #block.sizes<4, K>>, %b: tensor<?x2x8xf32, #block.sizes<K, 2, 8>>, %s: tensor<4x8xf32, #block.sizes<4, 8>>) {
-  // expected-error @below {{'block.dot' op (C2) has matrices whose sizes do not go together}}
-  %p = block.dot %a, %b, %s : tensor<4x?xf32, #block.sizes<4, K>>, tensor<?x2x8xf32, #block.sizes<K, 2, 8>> -> tensor<4x8xf32, #block.sizes<4, 8>>
+  // expected-error @below {{'block.matmul' op (C2) has matrices whose sizes do not go together}}
+  %p = block.matmul %a, %b, %s : tensor<4x?xf32, #block.sizes<4, K>>, tensor<?x2x8xf32, #block.sizes<K, 2, 8>> -> tensor<4x8xf32, #block.sizes<4, 8>>
   return
 }
 
 // -----
 
 func.func @columns(%a: tensor<4x8xf32, #block.sizes<4, 8>>, %b: tensor<8x8xf32, #block.sizes<8, 8>>, %s: tensor<4x4xf32, #block.sizes<4, 4>>) {
-  // expected-error @below {{'block.dot' op (C2) has matrices whose sizes do not go together}}
-  %p = block.dot %a, %b, %s : tensor<4x8xf32, #block.sizes<4, 8>>, tensor<8x8xf32, #block.sizes<8, 8>> -> tensor<4x4xf32, #block.sizes<4, 4>>
+  // expected-error @below {{'block.matmul' op (C2) has matrices whose sizes do not go together}}
+  %p = block.matmul %a, %b, %s : tensor<4x8xf32, #block.sizes<4, 8>>, tensor<8x8xf32, #block.sizes<8, 8>> -> tensor<4x4xf32, #block.sizes<4, 4>>
   return
 }
 
 // -----
 
 func.func @elements(%a: tensor<4x4xf32, #block.sizes<4, 4>>, %b: tensor<4x4xbf16, #block.sizes<4, 4>>) {
-  // expected-error @below {{'block.dot' op (C3) multiplies what is not of the same floats of at most 32 bits, or adds up in another type than f32}}
-  %p = block.dot %a, %b, %a : tensor<4x4xf32, #block.sizes<4, 4>>, tensor<4x4xbf16, #block.sizes<4, 4>> -> tensor<4x4xf32, #block.sizes<4, 4>>
+  // expected-error @below {{'block.matmul' op (C3) multiplies what is not of the same floats of at most 32 bits, or adds up in another type than f32}}
+  %p = block.matmul %a, %b, %a : tensor<4x4xf32, #block.sizes<4, 4>>, tensor<4x4xbf16, #block.sizes<4, 4>> -> tensor<4x4xf32, #block.sizes<4, 4>>
   return
 }
 
 // -----
 
 func.func @wide(%a: tensor<4x4xf64, #block.sizes<4, 4>>, %s: tensor<4x4xf32, #block.sizes<4, 4>>) {
-  // expected-error @below {{'block.dot' op (C3) multiplies what is not of the same floats of at most 32 bits, or adds up in another type than f32}}
-  %p = block.dot %a, %a, %s : tensor<4x4xf64, #block.sizes<4, 4>>, tensor<4x4xf64, #block.sizes<4, 4>> -> tensor<4x4xf32, #block.sizes<4, 4>>
+  // expected-error @below {{'block.matmul' op (C3) multiplies what is not of the same floats of at most 32 bits, or adds up in another type than f32}}
+  %p = block.matmul %a, %a, %s : tensor<4x4xf64, #block.sizes<4, 4>>, tensor<4x4xf64, #block.sizes<4, 4>> -> tensor<4x4xf32, #block.sizes<4, 4>>
   return
 }
 
 // -----
 
 func.func @sums(%a: tensor<4x4xbf16, #block.sizes<4, 4>>) {
-  // expected-error @below {{'block.dot' op (C3) multiplies what is not of the same floats of at most 32 bits, or adds up in another type than f32}}
-  %p = block.dot %a, %a, %a : tensor<4x4xbf16, #block.sizes<4, 4>>, tensor<4x4xbf16, #block.sizes<4, 4>> -> tensor<4x4xbf16, #block.sizes<4, 4>>
+  // expected-error @below {{'block.matmul' op (C3) multiplies what is not of the same floats of at most 32 bits, or adds up in another type than f32}}
+  %p = block.matmul %a, %a, %a : tensor<4x4xbf16, #block.sizes<4, 4>>, tensor<4x4xbf16, #block.sizes<4, 4>> -> tensor<4x4xbf16, #block.sizes<4, 4>>
   return
 }
 

@@ -62,8 +62,8 @@ func.func @everything(%x: memref<?x?xf32> {block.sizes = #block.sizes<rows, 2 * 
   %in = block.load %inputs[%four, %both] : memref<4x?xbf16>, !block.range<4>, !block.range<2 * LANES> -> tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>
   %none = arith.constant 0.0 : f32
   %sums = block.splat %none : f32 -> tensor<4x32xf32, #block.sizes<4, 32>>
-  // CHECK: block.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>, tensor<?x2x32xbf16, #block.sizes<LANES, 2, 32>> -> tensor<4x32xf32, #block.sizes<4, 32>>
-  %product = block.dot %in, %w, %sums : tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>, tensor<?x2x32xbf16, #block.sizes<LANES, 2, 32>> -> tensor<4x32xf32, #block.sizes<4, 32>>
+  // CHECK: block.matmul %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>, tensor<?x2x32xbf16, #block.sizes<LANES, 2, 32>> -> tensor<4x32xf32, #block.sizes<4, 32>>
+  %product = block.matmul %in, %w, %sums : tensor<4x?xbf16, #block.sizes<4, 2 * LANES>>, tensor<?x2x32xbf16, #block.sizes<LANES, 2, 32>> -> tensor<4x32xf32, #block.sizes<4, 32>>
   %truth = arith.constant true
   // CHECK: block.assert %{{.*}}, "must hold"
   block.assert %truth, "must hold"

@@ -232,7 +232,7 @@ def check_matrix_attention(kernel):
               case.sums / case.total, 1.5e-2, PARTIAL=0, **constants, **parameters)
 
 
-DOT = """
+MATMUL = """
 def product(a: T[rows, 2 * PAIRS], b: T[2 * PAIRS, N], y: f32[rows, N], T: type(f32, f16, bf16),
             PAIRS: constant, N: constant, IN_PAIRS: constant, COMPUTED: constant, ROWS: tune(1, 3, 16)):
     k = block(0, 2 * PAIRS)
@@ -246,19 +246,19 @@ def product(a: T[rows, 2 * PAIRS], b: T[2 * PAIRS, N], y: f32[rows, N], T: type(
         if COMPUTED == 1:
             x = T(f32(a[r, k]) * 2.0)
             if IN_PAIRS == 1:
-                y[r, n] = dot(x, weights[block(0, PAIRS), block(0, 2), n], y[r, n])
+                y[r, n] = matmul(x, weights[block(0, PAIRS), block(0, 2), n], y[r, n])
             else:
-                y[r, n] = dot(x, b[k, n])
+                y[r, n] = matmul(x, b[k, n])
         else:
-            y[whole, n] = dot(a[whole, k], weights[block(0, PAIRS), block(0, 2), n])
+            y[whole, n] = matmul(a[whole, k], weights[block(0, PAIRS), block(0, 2), n])
     if COMPUTED == 2:
         for r in blocks(rows, ROWS):
-            y[r, n] = dot(a[r, k], weights[block(0, PAIRS), block(0, 2), n])
+            y[r, n] = matmul(a[r, k], weights[block(0, PAIRS), block(0, 2), n])
 """
 
 
-def check_dot():
-    kernel = sandwich.Kernel(DOT)
+def check_matmul():
+    kernel = sandwich.Kernel(MATMUL)
     for rows, pairs, columns in ((1, 1, 1), (3, 4, 16), (16, 8, 40), (7, 5, 8), (17, 16, 64),
                                  (5, 2, 23)):
         for kind in "f32", "f16", "bf16":
@@ -274,7 +274,7 @@ def check_dot():
             for computed, in_pairs in (0, 0), (1, 0), (1, 1), (2, 0):
                 for tile in 1, 3, 16:
                     if computed == 1 or tile <= rows:
-                        check("dot", kernel, (a, b, y), y, exact * (1 + computed % 2), 2e-6,
+                        check("matmul", kernel, (a, b, y), y, exact * (1 + computed % 2), 2e-6,
                               PAIRS=pairs, N=columns, IN_PAIRS=in_pairs, COMPUTED=computed,
                               ROWS=tile)
 
@@ -487,7 +487,7 @@ def main():
     check_words()
     check_refusals()
     check_threads()
-    check_dot()
+    check_matmul()
     for name in ("rms_norm", "layer_norm", "softmax", "silu_mul", "rotate", "attention",
                  "matrix_attention", "contiguous_attention", "merge_attention", "gelu", "tanh", "round"):
         kernel = sandwich.load_kernel(f"{SOURCE}/kernels/{name}.kernel")

@@ -171,7 +171,7 @@ SizeAttr block::productOf(ArrayRef<SizeAttr> sizes) {
   return SizeAttr::getSorted(sizes.front().getContext(), factor, names);
 }
 
-LogicalResult DotOp::verify() {
+LogicalResult MatmulOp::verify() {
   const ArrayRef<SizeAttr> lhs = sizesOf(getLhs().getType()),
                            rhs = sizesOf(getRhs().getType()),
                            sums = sizesOf(getSums().getType());

@@ -76,8 +76,8 @@ broadcastSizes(llvm::ArrayRef<SizeAttr> lhs, llvm::ArrayRef<SizeAttr> rhs);
 llvm::SmallVector<SizeAttr> sizesOfPlaces(mlir::TypeRange places);
 /// Of a block that is interleaved with another one; none if it is too large.
 llvm::SmallVector<SizeAttr> interleavedSizes(llvm::ArrayRef<SizeAttr> sizes);
-/// How many numbers a block of `sizes` has, of which there is one at least; null
-/// if that is too large for a size.
+/// How many numbers a block of `sizes` has, of which there is one at least;
+/// null if that is too large for a size.
 SizeAttr productOf(llvm::ArrayRef<SizeAttr> sizes);
 
 /// Whether it is a kernel: it has parameters, be they none.

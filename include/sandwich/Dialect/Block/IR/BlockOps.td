@@ -144,7 +144,7 @@ def Block_ScratchOp : Block_Op<"scratch"> {
   let description = [{
     On the thread's stack, at the begin of a cache line. What it holds at first is
     unknown. Of `pairs`, those of the dimension before the last lie beside each
-    other, as `block.dot` is fastest with.
+    other, as `block.matmul` is fastest with.
 
     Constraints: (C1) there are as many sizes as dimensions, and a dimension is
     static where its size has no name, and only there; (C2) elements are numbers,
@@ -209,7 +209,7 @@ def Block_InterleaveOp : Block_Op<"interleave", [Pure, AllTypesMatch<["lhs", "rh
   let hasVerifier = 1;
 }
 
-def Block_DotOp : Block_Op<"dot", [Pure, AllTypesMatch<["sums", "result"]>]> {
+def Block_MatmulOp : Block_Op<"matmul", [Pure, AllTypesMatch<["sums", "result"]>]> {
   let summary = "Adds the product of two matrices";
   let description = [{
     `result[i, j] = sums[i, j] + sum over k of lhs[i, k] * rhs[k, j]`. Where `rhs`

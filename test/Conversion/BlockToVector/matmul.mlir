@@ -77,7 +77,7 @@ func.func @product(%x: memref<4x64xbf16> {block.sizes = #block4}, %w: memref<32x
   %before = block.load %y[%i, %n] : memref<4x32xf32>, !block.range<4>, !block.range<32> -> tensor<4x32xf32, #sums>
   %inputs = block.load %x[%i, %k] : memref<4x64xbf16>, !block.range<4>, !block.range<64> -> tensor<4x64xbf16, #block4>
   %weights = block.load %packed[%p, %two, %n] : memref<32x2x32xbf16>, !block.range<32>, !block.range<2>, !block.range<32> -> tensor<32x2x32xbf16, #weights>
-  %sums = block.dot %inputs, %weights, %before : tensor<4x64xbf16, #block4>, tensor<32x2x32xbf16, #weights> -> tensor<4x32xf32, #sums>
+  %sums = block.matmul %inputs, %weights, %before : tensor<4x64xbf16, #block4>, tensor<32x2x32xbf16, #weights> -> tensor<4x32xf32, #sums>
   block.store %sums, %y[%i, %n] : tensor<4x32xf32, #sums>, memref<4x32xf32>, !block.range<4>, !block.range<32>
   return
 }
@@ -118,7 +118,7 @@ func.func @written(%x: memref<4x64xbf16> {block.sizes = #block4}, %w: memref<64x
     %inputs = block.load %x[%i, %k] : memref<4x64xbf16>, !block.range<4>, !block.range<64> -> tensor<4x64xbf16, #block4>
     block.store %zeros, %x[%i, %k] : tensor<4x64xbf16, #block4>, memref<4x64xbf16>, !block.range<4>, !block.range<64>
     %weights = block.load %w[%k, %n] : memref<64x32xbf16>, !block.range<64>, !block.range<32> -> tensor<64x32xbf16, #block.sizes<64, 32>>
-    %next = block.dot %inputs, %weights, %carried : tensor<4x64xbf16, #block4>, tensor<64x32xbf16, #block.sizes<64, 32>> -> tensor<4x32xf32, #sums>
+    %next = block.matmul %inputs, %weights, %carried : tensor<4x64xbf16, #block4>, tensor<64x32xbf16, #block.sizes<64, 32>> -> tensor<4x32xf32, #sums>
     scf.yield %next : tensor<4x32xf32, #sums>
   }
   %twice = arith.mulf %sums, %sums : tensor<4x32xf32, #sums>
@@ -144,7 +144,7 @@ func.func @odd(%x: memref<2x3xbf16> {block.sizes = #block.sizes<2, 3>}, %w: memr
   %start = block.splat %none : f32 -> tensor<2x5xf32, #block.sizes<2, 5>>
   %inputs = block.load %x[%i, %k] : memref<2x3xbf16>, !block.range<2>, !block.range<3> -> tensor<2x3xbf16, #block.sizes<2, 3>>
   %weights = block.load %w[%k, %n] : memref<3x5xbf16>, !block.range<3>, !block.range<5> -> tensor<3x5xbf16, #block.sizes<3, 5>>
-  %sums = block.dot %inputs, %weights, %start : tensor<2x3xbf16, #block.sizes<2, 3>>, tensor<3x5xbf16, #block.sizes<3, 5>> -> tensor<2x5xf32, #block.sizes<2, 5>>
+  %sums = block.matmul %inputs, %weights, %start : tensor<2x3xbf16, #block.sizes<2, 3>>, tensor<3x5xbf16, #block.sizes<3, 5>> -> tensor<2x5xf32, #block.sizes<2, 5>>
   block.store %sums, %y[%i, %n] : tensor<2x5xf32, #block.sizes<2, 5>>, memref<2x5xf32>, !block.range<2>, !block.range<5>
   return
 }
