@@ -94,7 +94,7 @@
 // INT8: arith.select %{{.*}} : vector<16xi1>, vector<16xf32>
 // INT8-NEXT: vector.store %{{.*}} : memref<64xf32>, vector<16xf32>
 // INT8-COUNT-48: x86vector.avx512.dot
-// INT8: arith.mulf %{{.*}} : vector<32xf32>
+// INT8: arith.mulf %{{.*}} : vector<16xf32>
 // INT8: math.floor
 // INT8: %[[SCALED:.*]] = arith.mulf %{{.*}} : vector<16xf32>
 // INT8: arith.truncf %[[SCALED]] : vector<16xf32> to vector<16xbf16>

@@ -7,6 +7,16 @@
 // RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16,+amx-tile,+amx-bf16 -relocation-model=pic -o %t.s
 // RUN: FileCheck %s --check-prefix=ASM < %t.s
 
+// Heads of which no number of pairs but 16 and 80 are tiles.
+// RUN: sed 's/x1024xbf16/x2560xbf16/; s/x256xbf16/x640xbf16/g; s/32768/81920/' %s | sandwich-opt -lm-to-loops=target=x86-64-amx \
+// RUN:   | FileCheck %s --check-prefix=WIDE
+// Scales of integers are for scores in memory, not in tiles.
+// RUN: sed 's/x1024xbf16/x1088xi8/' %s | sandwich-opt -lm-to-loops=target=x86-64-amx \
+// RUN:   | FileCheck %s --check-prefix=WIDE
+// WIDE: tile.multiply
+// WIDE-NOT: x86vector.avx512.dot
+// WIDE: tile.store {{[01]}}, %{{.*}} : memref<16x128xf32>
+
 // Keys are packed in pairs of channels, values in pairs of tokens: a row of a tile is
 // 16 of them. What fills up a step of two blocks is the last block once more.
 // CHECK: func.func private @kernel.{{[0-9]+}}.matrix_attention(
@@ -33,7 +43,7 @@
 // CHECK-NEXT: tile.load 7
 // CHECK-NEXT: tile.multiply 3, 4, 7 products <bf16>
 // CHECK-NEXT: }
-// CHECK-NEXT: tile.store 0, %[[SCORES]]
+// CHECK: tile.store 0, %[[SCORES]]
 // CHECK: tile.store 3, %[[SCORES]]
 // CHECK: math.floor
 // CHECK-COUNT-2: tile.load {{[01]}}, %[[SUMS]]

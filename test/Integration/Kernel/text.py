@@ -230,6 +230,13 @@ def check_matrix_attention(kernel):
                          PANELS=parameters["CHUNK"] // parameters["KEYS"])
         check("matrix_attention", kernel, (*case.inputs, case.y, case.partial(0)), case.y,
               case.sums / case.total, 1.5e-2, PARTIAL=0, **constants, **parameters)
+    # What is no number is told, and makes none of what others see.
+    query = case.inputs[0].copy()
+    query[3, 0, 1, 5] = np.nan
+    kernel(query, *case.inputs[1:], case.y, case.partial(0), PARTIAL=0, **constants,
+           **parameters)
+    assert np.isnan(case.y[3, 0, 1]).all(), case.y[3, 0, 1]
+    assert np.isfinite(np.delete(case.y, 3, 0)).all() and np.isfinite(case.y[3, 0, 0]).all()
 
 
 MATMUL = """
