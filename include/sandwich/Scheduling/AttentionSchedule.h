@@ -62,9 +62,9 @@ struct AttentionSchedule {
   /// caches: one piece of the work that is dealt to threads, or less where that
   /// would leave some without.
   int64_t tiles = 1;
-  /// What multiplies keys and values in `prefill`: micro-kernels with as many
-  /// rows as a tile has, and a column for each key multiplied at once. They
-  /// take bf16, also for the weights of values. Nothing: FMA in f32.
+  /// What multiplies keys and values in `prefill`, as micro-kernels would that
+  /// have as many rows as a tile, and a column for each key multiplied at once.
+  /// They take bf16, also for the weights of values. Nothing: FMA in f32.
   std::optional<MatrixISA> instructions = std::nullopt;
 
   bool operator==(const AttentionSchedule &) const = default;

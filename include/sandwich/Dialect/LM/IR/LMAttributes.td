@@ -131,8 +131,7 @@ def LM_AttentionScheduleAttr : AttrDef<LM_Dialect, "AttentionSchedule"> {
     tokens and query heads. `split` parts of the context of a segment of one
     token are computed apart and then added up (flash-decoding). `tiles` of
     `prefill` meet a chunk one after another, 1 where it is not said. Its
-    `instructions` multiply bf16 by the micro-kernels of `gemm`; without, FMA
-    multiplies f32.
+    `instructions` multiply bf16; without, FMA multiplies f32.
 
     ```mlir
     #lm.attention_schedule<decode = [4, 2, 2], split = 2, prefill = [12, 2, 12], tiles = 32, instructions = X86_AVX512_BF16>
@@ -140,8 +139,9 @@ def LM_AttentionScheduleAttr : AttrDef<LM_Dialect, "AttentionSchedule"> {
 
     Constraints: (C1) rows are 1 to 16; chunks are 1 to 64, and multiples of
     `key_blocks`; rows times `key_blocks` are at most 64; `split` is 1 to 1024;
-    `tiles` is 1 to 64; `instructions` are `X86_AVX512_BF16`, with a micro-kernel
-    of a tile's rows by 16 columns for each of at most 4 `key_blocks`.
+    `tiles` is 1 to 64; `instructions` are `X86_AVX512_BF16` or `X86_AMX_BF16`,
+    whose registers hold the sums of a tile's rows by 16 columns for each of at
+    most 4 `key_blocks`.
   }];
   let parameters = (ins "::sandwich::AttentionSchedule":$schedule);
   let hasCustomAssemblyFormat = 1;
