@@ -67,8 +67,8 @@ KernelLowering::tilingOf(MatmulOp matmul) const {
   return tiling;
 }
 
-/// Follows what one product after the other is added to, from `sums` on, as long
-/// as nothing else has a use for it. The last of them.
+/// Follows what one product after the other is added to, from `sums` on, as
+/// long as nothing else has a use for it. The last of them.
 static Value endOfProducts(Value sums, SmallVectorImpl<MatmulOp> &products) {
   while (sums.hasOneUse()) {
     auto matmul = dyn_cast<MatmulOp>(*sums.user_begin());
