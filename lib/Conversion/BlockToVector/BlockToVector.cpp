@@ -50,26 +50,25 @@ struct BlockToVector : sandwich::impl::BlockToVectorBase<BlockToVector> {
     return bindings;
   }
 
-  /// As above.
-  std::optional<std::optional<MatrixISA>> readInstructions() {
+  /// Those of the option, if there are any; an error is emitted.
+  FailureOr<std::optional<MatrixISA>> readInstructions() {
     if (instructions.empty())
       return std::optional<MatrixISA>();
     for (MatrixISA isa : {MatrixISA::X86_AVX512_BF16, MatrixISA::X86_AMX_BF16})
       if (instructions == name(isa))
-        return isa;
-    getOperation().emitError("'")
-        << instructions << "' multiplies no matrices of bf16 in kernels: "
-        << name(MatrixISA::X86_AVX512_BF16) << " and "
-        << name(MatrixISA::X86_AMX_BF16) << " do";
-    return std::nullopt;
+        return std::optional(isa);
+    return getOperation().emitError("'")
+           << instructions << "' multiplies no matrices of bf16 in kernels: "
+           << name(MatrixISA::X86_AVX512_BF16) << " and "
+           << name(MatrixISA::X86_AMX_BF16) << " do";
   }
 
   void runOnOperation() override {
     std::optional<block::Bindings> given = readBindings();
     if (!given)
       return signalPassFailure();
-    std::optional<std::optional<MatrixISA>> isa = readInstructions();
-    if (!isa)
+    FailureOr<std::optional<MatrixISA>> isa = readInstructions();
+    if (failed(isa))
       return signalPassFailure();
     llvm::StringSet<> used;
     for (auto kernel :

@@ -49,8 +49,9 @@ public:
     bool streams = false;
     /// Whether its results are those of a part of the context.
     bool isPart = false;
-    /// What multiplies matrices of bf16: by kernels/matrix_attention.kernel, if
-    /// no kernel is given. Nothing: none is better than FMA.
+    /// What multiplies keys and values, in kernels/matrix_attention.kernel, if
+    /// no kernel is given. Nothing: FMA, in kernels/attention.kernel; a given
+    /// one multiplies matrices of bf16 by the best that the target has.
     std::optional<MatrixISA> instructions = std::nullopt;
   };
 

@@ -127,6 +127,9 @@ private:
   MaybeOperand readConversion(const Expression &call, mlir::Type type);
   MaybeOperand readReduction(const Expression &call, ReductionKind kind);
   MaybeOperand readFull(const Expression &call);
+  /// All operands of a call, none of which has a name.
+  std::optional<llvm::SmallVector<Operand>>
+  readOperands(const Expression &call);
   /// What `name=` says, which is False where it is not there; nothing, with an
   /// error emitted, if it is something else.
   std::optional<bool> truthOf(const Expression &call, llvm::StringRef name);

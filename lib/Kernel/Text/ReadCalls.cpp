@@ -137,6 +137,18 @@ MaybeOperand KernelReader::readCall(const Expression &call) {
   return readElementwise(call);
 }
 
+std::optional<SmallVector<Operand>>
+KernelReader::readOperands(const Expression &call) {
+  SmallVector<Operand> operands;
+  for (const syntax::ExpressionPointer &each : call.operands) {
+    MaybeOperand operand = read(*each);
+    if (!operand)
+      return std::nullopt;
+    operands.push_back(*operand);
+  }
+  return operands;
+}
+
 std::optional<bool> KernelReader::truthOf(const Expression &call,
                                           StringRef name) {
   std::optional<const Expression *> given = keyword(call, name);
@@ -177,14 +189,14 @@ MaybeOperand KernelReader::readScratch(const Expression &call) {
 MaybeOperand KernelReader::readMatmul(const Expression &call) {
   if (!checkCall(call, 2, 3))
     return std::nullopt;
+  std::optional<SmallVector<Operand>> operands = readOperands(call);
+  if (!operands)
+    return std::nullopt;
   SmallVector<Value, 3> matrices;
-  for (const syntax::ExpressionPointer &each : call.operands) {
-    MaybeOperand operand = read(*each);
-    if (!operand)
-      return std::nullopt;
-    if (!operand->value || !block::isBlock(operand->value.getType()))
+  for (auto [each, operand] : llvm::zip_equal(call.operands, *operands)) {
+    if (!operand.value || !block::isBlock(operand.value.getType()))
       return refuse(each->place, "'matmul' is for blocks");
-    matrices.push_back(operand->value);
+    matrices.push_back(operand.value);
   }
   const ArrayRef<SizeAttr> lhs = sizesOf(matrices[0].getType()),
                            rhs = sizesOf(matrices[1].getType());
@@ -258,13 +270,10 @@ MaybeOperand KernelReader::readElementwise(const Expression &call) {
       takes = each.operands;
   if (!checkCall(call, takes, takes))
     return std::nullopt;
-  SmallVector<Operand> operands;
-  for (const syntax::ExpressionPointer &each : call.operands) {
-    MaybeOperand operand = read(*each);
-    if (!operand)
-      return std::nullopt;
-    operands.push_back(*operand);
-  }
+  std::optional<SmallVector<Operand>> given = readOperands(call);
+  if (!given)
+    return std::nullopt;
+  SmallVector<Operand> &operands = *given;
   // A function of integers alone is one of floats, unless it is for both.
   if (llvm::none_of(operands, [](const Operand &each) { return each.value; }) &&
       !findWord(call.text, NumberKind::Integer, count))
@@ -423,13 +432,10 @@ MaybeOperand KernelReader::readFull(const Expression &call) {
 MaybeOperand KernelReader::readWhere(const Expression &call) {
   if (!checkCall(call, 3, 3))
     return std::nullopt;
-  SmallVector<Operand, 3> operands;
-  for (const syntax::ExpressionPointer &each : call.operands) {
-    MaybeOperand operand = read(*each);
-    if (!operand)
-      return std::nullopt;
-    operands.push_back(*operand);
-  }
+  std::optional<SmallVector<Operand>> given = readOperands(call);
+  if (!given)
+    return std::nullopt;
+  SmallVector<Operand> &operands = *given;
   Location where = location(call.place);
   std::optional<Value> condition = valueOf(call.place, operands[0]);
   std::optional<SmallVector<Value>> values =

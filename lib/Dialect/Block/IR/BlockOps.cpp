@@ -166,7 +166,7 @@ SizeAttr block::productOf(ArrayRef<SizeAttr> sizes) {
     for (StringAttr name : size.getNames())
       names.push_back(name);
   }
-  if (names.size() > SizeAttr::mostNames)
+  if (names.size() > mostDimensions)
     return {};
   return SizeAttr::getSorted(sizes.front().getContext(), factor, names);
 }

@@ -36,8 +36,6 @@ def Block_SizeAttr : AttrDef<Block_Dialect, "Size"> {
     std::string str() const;
     /// The largest factor.
     static constexpr int64_t largestFactor = int64_t(1) << 20;
-    /// The most names.
-    static constexpr size_t mostNames = 6;
     /// Of names in any order.
     static SizeAttr getSorted(::mlir::MLIRContext *context, int64_t factor,
                               ::llvm::ArrayRef<::llvm::StringRef> names);
