@@ -302,12 +302,14 @@ Result<WeightStorage> Artifact::loadWeights(const WeightLoadOptions &options,
 PhaseLibrary::PhaseLibrary(PhaseLibrary &&other) noexcept
     : descriptor(std::move(other.descriptor)),
       handle(std::exchange(other.handle, nullptr)),
-      functions(std::move(other.functions)) {}
+      functions(std::move(other.functions)),
+      samplingFunction(std::exchange(other.samplingFunction, nullptr)) {}
 
 PhaseLibrary &PhaseLibrary::operator=(PhaseLibrary &&other) noexcept {
   std::swap(descriptor, other.descriptor);
   std::swap(handle, other.handle);
   std::swap(functions, other.functions);
+  std::swap(samplingFunction, other.samplingFunction);
   return *this;
 }
 
@@ -427,6 +429,10 @@ Result<PhaseLibrary> Artifact::loadPhases() const {
         SharedObject::read(std::as_bytes(std::span(code))));
     for (const proto::Phase &phase : contents.phases())
       SANDWICH_RETURN_IF_ERROR(checkPhase(object, phase, contents));
+    const std::string &sampling = contents.sampling_symbol();
+    if (!sampling.empty() && !object.hasFunction(sampling))
+      return makeError("has no function \"", sampling,
+                       "\", which the manifest names for sampling");
     PhaseLibrary library;
     SANDWICH_ASSIGN_OR_RETURN(library.descriptor, makeSealedCopy(code));
     const std::string path =
@@ -434,14 +440,22 @@ Result<PhaseLibrary> Artifact::loadPhases() const {
     library.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library.handle)
       return makeError("cannot load: ", ::dlerror());
-    for (const proto::Phase &phase : contents.phases()) {
-      auto function = reinterpret_cast<SandwichPhaseFunction>(
-          ::dlsym(library.handle, phase.symbol().c_str()));
-      if (!function)
-        return makeError("the loader does not find its functions; compile the "
-                         "model again");
-      library.functions.emplace(phase.name(), function);
-    }
+    bool complete = true;
+    const auto find = [&](const std::string &symbol) {
+      void *function = ::dlsym(library.handle, symbol.c_str());
+      complete &= function != nullptr;
+      return function;
+    };
+    for (const proto::Phase &phase : contents.phases())
+      library.functions.emplace(
+          phase.name(),
+          reinterpret_cast<SandwichPhaseFunction>(find(phase.symbol())));
+    if (!sampling.empty())
+      library.samplingFunction =
+          reinterpret_cast<SandwichSamplingFunction>(find(sampling));
+    if (!complete)
+      return makeError("the loader does not find its functions; compile the "
+                       "model again");
     return library;
   };
   Result<PhaseLibrary> library = load();

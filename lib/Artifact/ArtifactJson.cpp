@@ -158,6 +158,8 @@ Json sandwich::toJson(const proto::Manifest &manifest) {
                  {"files", toArray(manifest.files(), fileToJson)}};
   if (manifest.has_step_times())
     object["step_times"] = stepTimesToJson(manifest.step_times());
+  if (!manifest.sampling_symbol().empty())
+    object["sampling_symbol"] = manifest.sampling_symbol();
   if (manifest.has_encoding())
     object["encoding"] = encodingToJson(manifest.encoding());
   return object;

@@ -176,12 +176,18 @@ static bool isSymbol(std::string_view name) {
          });
 }
 
+/// Whether `symbol`, that of `field`, can be one of phases.so.
+static Status checkSymbol(const std::string &field, const std::string &symbol) {
+  SANDWICH_RETURN_IF_ERROR(checkName(field, symbol));
+  if (!isSymbol(symbol))
+    return makeError(field, " is \"", symbol,
+                     "\", which is not the name of a C function");
+  return {};
+}
+
 static Status checkPhase(const std::string &prefix, const proto::Phase &phase,
                          uint32_t columns) {
-  SANDWICH_RETURN_IF_ERROR(checkName(prefix + "symbol", phase.symbol()));
-  if (!isSymbol(phase.symbol()))
-    return makeError(prefix, "symbol is \"", phase.symbol(),
-                     "\", which is not the name of a C function");
+  SANDWICH_RETURN_IF_ERROR(checkSymbol(prefix + "symbol", phase.symbol()));
   SANDWICH_RETURN_IF_ERROR(
       checkRange(prefix + "threads", phase.threads(), 1, limits::threads));
   SANDWICH_RETURN_IF_ERROR(checkRange(prefix + "max_tokens", phase.max_tokens(),
@@ -297,6 +303,15 @@ static Status checkPhases(const proto::Manifest &manifest) {
     if (!names.contains(name))
       return makeError("phases has no \"", name, "\"");
   return {};
+}
+
+static Status checkSampling(const proto::Manifest &manifest) {
+  if (manifest.sampling_symbol().empty())
+    return {};
+  if (manifest.has_encoding())
+    return makeError("sampling_symbol is of models that generate text, which "
+                     "this one does not");
+  return checkSymbol("sampling_symbol", manifest.sampling_symbol());
 }
 
 /// A thread of the phase for each CPU, and no CPU twice in all processes.
@@ -662,6 +677,7 @@ Status artifact::validateConfiguration(const proto::Manifest &manifest) {
   }
   SANDWICH_RETURN_IF_ERROR(checkRanks(manifest));
   SANDWICH_RETURN_IF_ERROR(checkEncoding(manifest));
+  SANDWICH_RETURN_IF_ERROR(checkSampling(manifest));
   return checkKVCache(manifest.kv_cache(), manifest.model(),
                       manifest.has_encoding() ? 1 : manifest.model().layers(),
                       ranks(manifest));

@@ -45,6 +45,19 @@ static SmallVector<StringRef> openParameters(Operation *op,
   return open;
 }
 
+/// The rows of a step that a thread has in the phase of `op`; what is in none
+/// has no rows.
+static int64_t rowsOf(Operation *op, const CompileOptions &options) {
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (!function)
+    return 1;
+  auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
+  if (phase && phase.getValue() == lm::Phase::Decode)
+    return 1;
+  return std::max<int64_t>(1, options.maxTokens /
+                                  lm::getThreads(function, options.threads));
+}
+
 static std::string textOf(func::FuncOp kernel) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -59,7 +72,7 @@ findOpenKernels(ModuleOp module, const CompileOptions &options,
                 const Target &target) {
   std::vector<OpenKernel> found;
   SymbolTableCollection symbols;
-  WalkResult result = module.walk([&](lm::StepOpInterface op) {
+  WalkResult result = module.walk([&](lm::KernelOpInterface op) {
     // What its kernel leaves open is as its schedules say: they are tuned, and
     // blocks of its cache are no random numbers.
     if (isa<lm::AttentionOp>(op))
@@ -73,18 +86,18 @@ findOpenKernels(ModuleOp module, const CompileOptions &options,
     const SmallVector<StringRef> open = openParameters(op, (*use)->kernel);
     if (open.empty())
       return WalkResult::advance();
-    auto function = op->getParentOfType<func::FuncOp>();
-    auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
-    const int64_t threads = lm::getThreads(function, options.threads);
-    const int64_t rows =
-        phase && phase.getValue() == lm::Phase::Decode
-            ? 1
-            : std::max<int64_t>(1, options.maxTokens / threads);
+    const int64_t rows = rowsOf(op, options);
     OpenKernel each;
     each.text = textOf((*use)->kernel);
     for (const auto &binding : (*use)->bindings)
       if (!llvm::is_contained(open, binding.first()))
         each.options.known[binding.first()] = binding.second;
+    for (auto [number, argument] :
+         llvm::enumerate(lm::kernelArguments(op, symbols)))
+      if (argument.number)
+        each.options.numbers[number] = argument.number.getValueAsDouble();
+      else if (argument.usual)
+        each.options.numbers[number] = *argument.usual;
     // What is no channels is rows.
     for (BlockArgument argument : (*use)->kernel.getArguments())
       if (block::SizesAttr sizes =

@@ -77,11 +77,15 @@ void ManifestBuilder::addSchedules(ModuleOp module) {
 
 void ManifestBuilder::addPrograms(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>()) {
+    const std::string symbol =
+        (SANDWICH_PHASE_SYMBOL_PREFIX + function.getName()).str();
+    if (phase::drawsTokens(function))
+      samplingSymbol = symbol;
     phase::ProgramAttr program = phase::getProgram(function);
     if (!program)
       continue;
     proto::Phase &phase = phaseNamed(function.getName());
-    phase.set_symbol((SANDWICH_PHASE_SYMBOL_PREFIX + function.getName()).str());
+    phase.set_symbol(symbol);
     phase.set_threads(program.getThreads());
     phase.set_max_tokens(program.getMaxTokens());
     phase.set_max_logit_rows(program.getMaxLogitRows());
@@ -180,6 +184,7 @@ proto::Manifest ManifestBuilder::build() const {
       process.mutable_decode_cpus()->Add(plan.decode[i].begin(),
                                          plan.decode[i].end());
     }
+  manifest.set_sampling_symbol(samplingSymbol);
   if (options.tensorParallel > 1)
     manifest.set_ranks(static_cast<uint32_t>(options.tensorParallel));
 

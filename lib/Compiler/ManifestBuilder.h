@@ -32,7 +32,8 @@ public:
 
   /// Of schedule IR: the schedules of each phase.
   void addSchedules(mlir::ModuleOp module);
-  /// Of loop IR: threads, sizes and operations of each phase.
+  /// Of loop IR: threads, sizes and operations of each phase, and what draws
+  /// tokens.
   void addPrograms(mlir::ModuleOp module);
 
   /// All but the tensors and files.
@@ -46,6 +47,8 @@ private:
   const ModelConfig &config;
   const Target &target;
   std::vector<proto::Phase> phases;
+  /// Of what draws tokens, if a kernel does.
+  std::string samplingSymbol;
   /// Whether a matmul rounds its input to integers.
   bool roundsInput = false;
 };

@@ -105,6 +105,15 @@ void LogitBlocks::scan(size_t first, size_t last) {
   }
 }
 
+void LogitBlocks::copyTo(std::span<float> all) const {
+  Copy copy;
+  for (size_t block = 0; block < count(); ++block) {
+    const size_t first = block * blockSize;
+    std::copy_n(read(block, changesOf(block, block + 1), copy),
+                std::min(blockSize, all.size() - first), all.data() + first);
+  }
+}
+
 float LogitBlocks::largestLogit() const {
   return largest.empty() ? -infinity : std::ranges::max(largest);
 }

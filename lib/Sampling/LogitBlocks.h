@@ -70,6 +70,10 @@ public:
                largest, [=](float logit) { return logit >= threshold; }));
   }
 
+  /// Writes all logits, with changes and minus infinity for tokens that are not
+  /// allowed, to `logits`, which has room for them.
+  void copyTo(std::span<float> logits) const;
+
   /// Calls `visit(token, logit)` for each token of blocks [first, last) whose
   /// logit is at least `threshold`, in ascending order.
   template <typename Visit>

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 using namespace sandwich;
 
@@ -21,19 +22,25 @@ static const LogitAdjustments &noAdjustments() {
   return none;
 }
 
-RowStep::RowStep(Sampler &sampler, std::span<const float> logits,
-                 std::span<const uint64_t> allowed)
-    : sampler(sampler), allowed(allowed),
-      changed(logits, sampler.adjustments, scaleOfChoice(sampler.options),
-              /*rough=*/false, allowed) {
-  const bool same = sampler.adjustments.empty() && allowed.empty() &&
-                    scaleOfChoice(sampler.options) == 1;
-  if (sampler.options.logProbabilities && !same)
-    model.emplace(logits, noAdjustments(), 1, /*rough=*/true);
+/// The scale of the sums of weights that choosing the token of `row` needs; 0
+/// where it needs none.
+static double scaleOfChoice(const SamplingRow &row,
+                            const SamplingOptions &options) {
+  return row.draw ? 0 : scaleOfChoice(options);
+}
+
+RowStep::RowStep(const SamplingRow &row)
+    : row(row), changed(row.logits, row.sampler->adjustments,
+                        ::scaleOfChoice(row, row.sampler->options),
+                        /*rough=*/false, row.allowed) {
+  const bool same = row.sampler->adjustments.empty() && row.allowed.empty() &&
+                    ::scaleOfChoice(row, row.sampler->options) == 1;
+  if (row.sampler->options.logProbabilities && !same)
+    model.emplace(row.logits, noAdjustments(), 1, /*rough=*/true);
 }
 
 const LogitBlocks *RowStep::rowOfProbabilities() const {
-  if (!sampler.options.logProbabilities)
+  if (!row.sampler->options.logProbabilities)
     return nullptr;
   return model ? &*model : &changed;
 }
@@ -50,14 +57,44 @@ void RowStep::scan(size_t first, size_t last) {
 }
 
 Error RowStep::describeNoToken() const {
-  if (allowed.empty())
+  if (row.allowed.empty())
     return makeError(ErrorKind::Internal,
                      "every logit is minus infinity; no token can be chosen");
-  if (std::ranges::count(allowed, uint64_t{0}) == std::ssize(allowed))
+  if (std::ranges::count(row.allowed, uint64_t{0}) == std::ssize(row.allowed))
     return makeError(ErrorKind::Internal, "the constraint allows no token");
   return makeError(ErrorKind::Internal,
                    "the logits of all tokens that the constraint allows are "
                    "minus infinity; no token can be chosen");
+}
+
+Result<int32_t> RowStep::drawByKernel(double place) const {
+  // Kept by the thread, as new memory of a vocabulary is touched page by page.
+  thread_local std::vector<float> copy, weights;
+  const size_t tokens = row.logits.size();
+  std::span<const float> logits = row.logits;
+  if (!row.sampler->adjustments.empty() || !row.allowed.empty()) {
+    copy.resize(tokens);
+    changed.copyTo(copy);
+    logits = copy;
+  }
+  weights.resize(tokens);
+  const int32_t token =
+      (*row.draw)({logits, weights, row.sampler->options, place});
+  if (token < 0 || static_cast<size_t>(token) >= tokens)
+    return makeError(ErrorKind::Internal,
+                     "the model's sampling kernel drew token ", token,
+                     ", outside the vocabulary of ", tokens);
+  if (logits[static_cast<size_t>(token)] < LogitBlocks::lowestLogit)
+    return makeError(ErrorKind::Internal,
+                     "the model's sampling kernel drew token ", token,
+                     ", which is barred");
+  return token;
+}
+
+Result<int32_t> RowStep::drawToken(double place) const {
+  if (row.draw)
+    return drawByKernel(place);
+  return TokenDraw(changed, row.sampler->options).draw(place);
 }
 
 Result<SampledToken> RowStep::finish() {
@@ -68,16 +105,17 @@ Result<SampledToken> RowStep::finish() {
   if (largest == -infinity)
     return describeNoToken();
   SampledToken sampled;
+  Sampler &sampler = *row.sampler;
   if (sampler.options.temperature == 0) {
     sampled.token = mostProbableToken(changed);
   } else {
     // 53 random bits make a double in [0, 1).
     const double place =
         static_cast<double>(sampler.generator() >> 11) * 0x1p-53;
-    sampled.token = TokenDraw(changed, sampler.options).draw(place);
+    SANDWICH_ASSIGN_OR_RETURN(sampled.token, drawToken(place));
   }
-  if (const LogitBlocks *row = rowOfProbabilities()) {
-    const LogProbabilities probabilities(*row);
+  if (const LogitBlocks *scanned = rowOfProbabilities()) {
+    const LogProbabilities probabilities(*scanned);
     sampled.logProbability = probabilities.of(sampled.token);
     sampled.top = probabilities.top(*sampler.options.logProbabilities);
   }

@@ -23,9 +23,9 @@ namespace sandwich {
 /// threads.
 class RowStep {
 public:
-  /// All outlive the step; `sampler` stays as it is until `finish`.
-  RowStep(Sampler &sampler, std::span<const float> logits,
-          std::span<const uint64_t> allowed);
+  /// What `row` refers to outlives the step; its sampler stays as it is until
+  /// `finish`.
+  explicit RowStep(const SamplingRow &row);
 
   size_t blocks() const { return changed.count(); }
 
@@ -43,8 +43,12 @@ private:
   /// Why no token can be chosen where all logits are minus infinity.
   Error describeNoToken() const;
 
-  Sampler &sampler;
-  std::span<const uint64_t> allowed;
+  /// The token at `place`, in [0, 1).
+  Result<int32_t> drawToken(double place) const;
+  /// The same by the row's kernel.
+  Result<int32_t> drawByKernel(double place) const;
+
+  SamplingRow row;
   /// With what the request changes of them, to choose from.
   LogitBlocks changed;
   /// As the model computed them, where that is another row or another scale.

@@ -15,8 +15,9 @@
 using namespace sandwich;
 
 Result<SampledToken> Sampler::sample(std::span<const float> logits,
-                                     std::span<const uint64_t> allowed) {
-  RowStep step(*this, logits, allowed);
+                                     std::span<const uint64_t> allowed,
+                                     const DrawToken *draw) {
+  RowStep step({this, logits, allowed, draw});
   step.scan(0, step.blocks());
   return step.finish();
 }
@@ -31,7 +32,7 @@ static std::vector<RowStep> scanInParts(std::span<const SamplingRow> rows,
   std::vector<RowStep> steps;
   steps.reserve(rows.size());
   for (const SamplingRow &row : rows)
-    steps.emplace_back(*row.sampler, row.logits, row.allowed);
+    steps.emplace_back(row);
   parallelFor(rows.size() * threads, [&](size_t index) {
     RowStep &step = steps[index / threads];
     const size_t part = index % threads;
@@ -51,7 +52,7 @@ sandwich::sampleBatch(std::span<const SamplingRow> rows, size_t threads,
     // A thread that scans a whole row still has it in its cache afterwards.
     parallelFor(rows.size(), [&](size_t index) {
       const SamplingRow &row = rows[index];
-      results[index] = row.sampler->sample(row.logits, row.allowed);
+      results[index] = row.sampler->sample(row.logits, row.allowed, row.draw);
     });
     return results;
   }

@@ -10,6 +10,8 @@
 
 #include "TeamTasks.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 using namespace sandwich;
@@ -65,10 +67,36 @@ findAllowed(std::span<LiveText *const> texts, const ParallelFor &parallelFor) {
   return allowed;
 }
 
-/// A token for each of `texts` from its row of logits.
+/// What draws tokens in the place of the sampler's definition: nothing, or the
+/// `kernel` of a model.
+static std::optional<DrawToken> drawWith(SandwichSamplingFunction kernel) {
+  if (!kernel)
+    return std::nullopt;
+  return [kernel](const DrawInput &input) {
+    const SamplingOptions &options = input.options;
+    // What it does not write is none.
+    int32_t token = noToken;
+    const SandwichSampling sampling = {
+        .logits = input.logits.data(),
+        .weights = input.weights.data(),
+        .token = &token,
+        .place = input.place,
+        .temperature = options.temperature,
+        .top_p = options.topP,
+        .min_p = options.minP,
+        .top_k = static_cast<int32_t>(
+            std::min<uint64_t>(options.topK, input.logits.size()))};
+    kernel(&sampling);
+    return token;
+  };
+}
+
+/// A token for each of `texts` from its row of logits, drawn by `draw` if that
+/// is not null.
 static std::vector<Result<SampledToken>>
 sampleTexts(std::span<LiveText *const> texts,
-            std::span<const std::span<const float>> logits, PhaseTeam &team) {
+            std::span<const std::span<const float>> logits,
+            const DrawToken *draw, PhaseTeam &team) {
   const ParallelFor parallelFor = parallelOn(team);
   const auto allowed = findAllowed(texts, parallelFor);
   std::vector<Result<SampledToken>> results(texts.size(), SampledToken());
@@ -79,7 +107,7 @@ sampleTexts(std::span<LiveText *const> texts,
       results[i] = allowed[i].error();
       continue;
     }
-    sampled.push_back({&texts[i]->sampler(), logits[i], *allowed[i]});
+    sampled.push_back({&texts[i]->sampler(), logits[i], *allowed[i], draw});
     places.push_back(i);
   }
   std::vector<Result<SampledToken>> tokens =
@@ -135,6 +163,7 @@ void StepOutput::sample(const StepPlan &plan, const StepResult &result,
   going.reserve(rows.size());
   for (Row &row : rows)
     going.push_back(&row);
+  const std::optional<DrawToken> draw = drawWith(engine.sampling());
   while (!going.empty()) {
     std::vector<LiveText *> texts;
     std::vector<std::span<const float>> logits;
@@ -145,8 +174,8 @@ void StepOutput::sample(const StepPlan &plan, const StepResult &result,
       texts.push_back(&row->liveText());
       logits.push_back(rowOf(result, row->segment, place, engine.vocabSize()));
     }
-    std::vector<Result<SampledToken>> sampled =
-        sampleTexts(texts, logits, engine.team(PhaseKind::Decode));
+    std::vector<Result<SampledToken>> sampled = sampleTexts(
+        texts, logits, draw ? &*draw : nullptr, engine.team(PhaseKind::Decode));
     std::vector<Row *> next;
     for (size_t i = 0; i < going.size(); ++i) {
       Row &row = *going[i];

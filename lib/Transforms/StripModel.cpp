@@ -34,6 +34,15 @@ struct StripModel : public sandwich::impl::StripModelBase<StripModel> {
       }
       weight.erase();
     }
+    // The runtime draws tokens where no kernel does.
+    for (auto sampling :
+         llvm::make_early_inc_range(getOperation().getOps<lm::SamplingOp>())) {
+      if (sampling->hasAttr(lm::kernelAttributeName)) {
+        sampling.emitOpError("has a kernel; convert it first");
+        return signalPassFailure();
+      }
+      sampling.erase();
+    }
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       function->removeDiscardableAttr(phase::programAttributeName);
       function->removeDiscardableAttr(lm::phaseAttributeName);

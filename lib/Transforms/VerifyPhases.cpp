@@ -425,19 +425,46 @@ static LogicalResult verifyKernels(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// Whether `op` is the only one of `module`, and of as many logits as its
+/// phases return.
+static LogicalResult verifySampling(lm::SamplingOp op, ModuleOp module,
+                                    SymbolTableCollection &symbols) {
+  if (*module.getOps<lm::SamplingOp>().begin() != op)
+    return op.emitOpError("is there twice");
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
+    if (!phase)
+      continue;
+    if (lm::encodes(phase.getValue()))
+      return op.emitOpError("is of a model that generates text, and @")
+             << function.getName() << " returns no logits";
+    if (failed(verifyPhaseSignature(function)))
+      return failure();
+    auto logits = cast<RankedTensorType>(function.getResultTypes().front());
+    if (logits.getDimSize(1) != static_cast<int64_t>(op.getVocabulary()))
+      return op.emitOpError("is of ")
+             << op.getVocabulary() << " logits, and @" << function.getName()
+             << " returns " << logits.getDimSize(1);
+  }
+  return lm::findKernelUse(op, symbols);
+}
+
 /// Whether `op` can be beside the phases of a model.
-static LogicalResult verifyMember(Operation *op,
+static LogicalResult verifyMember(Operation *op, ModuleOp module,
                                   SymbolTableCollection &symbols) {
   auto function = dyn_cast<func::FuncOp>(op);
   const bool isPhase = function && function->hasAttr(lm::phaseAttributeName);
-  if (auto module = dyn_cast<ModuleOp>(op);
-      module && module.getSymName() == lm::kernelsModuleName)
-    return verifyKernels(module);
-  if (!isPhase && !isa<lm::WeightOp>(op))
+  if (auto kernels = dyn_cast<ModuleOp>(op);
+      kernels && kernels.getSymName() == lm::kernelsModuleName)
+    return verifyKernels(kernels);
+  if (!isPhase && !isa<lm::WeightOp, lm::SamplingOp>(op))
     return op->emitOpError("cannot be in a model; only weights, functions "
-                           "with 'lm.phase' and the module of kernels can");
+                           "with 'lm.phase', lm.sampling and the module of "
+                           "kernels can");
   if (failed(verifyAttributes(op)))
     return failure();
+  if (auto sampling = dyn_cast<lm::SamplingOp>(op))
+    return verifySampling(sampling, module, symbols);
   return isPhase ? verifyPhase(function, symbols) : success();
 }
 
@@ -454,7 +481,7 @@ struct VerifyPhases : sandwich::impl::VerifyPhasesBase<VerifyPhases> {
       return signalPassFailure();
     SymbolTableCollection symbols;
     for (Operation &op : module.getOps())
-      if (failed(verifyMember(&op, symbols)))
+      if (failed(verifyMember(&op, module, symbols)))
         return signalPassFailure();
   }
 };

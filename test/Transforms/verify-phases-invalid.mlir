@@ -27,7 +27,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
 
 // Nor what other functions do, which can only be called in one.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-// expected-error @below {{'func.func' op cannot be in a model; only weights, functions with 'lm.phase' and the module of kernels can}}
+// expected-error @below {{'func.func' op cannot be in a model; only weights, functions with 'lm.phase', lm.sampling and the module of kernels can}}
 func.func private @helper()
 func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
@@ -529,7 +529,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
 
 // Without any function there is nothing that would not be looked at.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-// expected-error @below {{'llvm.func' op cannot be in a model; only weights, functions with 'lm.phase' and the module of kernels can}}
+// expected-error @below {{'llvm.func' op cannot be in a model; only weights, functions with 'lm.phase', lm.sampling and the module of kernels can}}
 llvm.func @constructor() {
   llvm.return
 }

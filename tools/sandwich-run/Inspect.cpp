@@ -154,6 +154,14 @@ static std::string describePhases(const proto::Manifest &manifest) {
   return text;
 }
 
+/// Who draws tokens, if the model itself does.
+static std::string describeSampling(const proto::Manifest &manifest) {
+  if (manifest.sampling_symbol().empty())
+    return "";
+  return "sampling    " + manifest.sampling_symbol() +
+         ": a kernel draws tokens at temperatures above 0\n";
+}
+
 /// What the ranks share and have, where there are several.
 static std::string describeRanks(const proto::Manifest &manifest) {
   if (artifact::ranks(manifest) == 1)
@@ -258,7 +266,7 @@ static Status run(const Arguments &arguments) {
              manifest.sandwich_version().c_str()) +
       describeModel(manifest.model()) + describeTarget(manifest);
   text += describeEncoding(manifest) + describeRanks(manifest) +
-          describePhases(manifest) +
+          describePhases(manifest) + describeSampling(manifest) +
           (manifest.has_encoding() ? "" : describeStepTimes(manifest)) +
           describeTensors(manifest) + describeFiles(manifest);
   if (arguments.verify)

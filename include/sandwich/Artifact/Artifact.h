@@ -63,6 +63,9 @@ public:
   /// The phase called `name`, or null.
   SandwichPhaseFunction find(std::string_view name) const;
 
+  /// What draws tokens in the place of the runtime, or null.
+  SandwichSamplingFunction sampling() const { return samplingFunction; }
+
 private:
   friend class Artifact;
   PhaseLibrary() = default;
@@ -73,6 +76,7 @@ private:
   FileDescriptor descriptor;
   void *handle = nullptr;
   std::map<std::string, SandwichPhaseFunction, std::less<>> functions;
+  SandwichSamplingFunction samplingFunction = nullptr;
 };
 
 /// What a model is for.
@@ -124,8 +128,8 @@ public:
   uint64_t rankWeightsBytes() const;
 
   /// Loads the machine code. Errors: `SharedObject` or the loader refuses it, a
-  /// phase's symbol is absent, or its code was compiled for another plan than
-  /// the manifest's.
+  /// symbol that the manifest names is absent, or its code was compiled for
+  /// another plan than the manifest's.
   Result<PhaseLibrary> loadPhases() const;
 
 private:

@@ -10,7 +10,8 @@
  * The whole interface of an artifact's shared object. Every phase is one SPMD
  * function that each thread of the phase's team calls once a step, with the
  * same step and its own thread number. Beside the function stands a constant,
- * the plan it was compiled for. The object needs no symbol from anywhere else.
+ * the plan it was compiled for. There may be a function that draws a token,
+ * too. The object needs no symbol from anywhere else.
  *
  * The compiler reads the field offsets from this header, so it is the only
  * place that knows them; changing it means a new SANDWICH_PHASE_ABI_VERSION.
@@ -26,7 +27,7 @@
 extern "C" {
 #endif
 
-#define SANDWICH_PHASE_ABI_VERSION 6
+#define SANDWICH_PHASE_ABI_VERSION 7
 
 /** What the symbol of a phase's function begins with; its name follows. */
 #define SANDWICH_PHASE_SYMBOL_PREFIX "sandwich_"
@@ -139,6 +140,34 @@ typedef struct SandwichStep {
 
 /** `thread` is in [0, threads) of the phase's plan. */
 typedef void (*SandwichPhaseFunction)(const SandwichStep *step, int32_t thread);
+
+/**
+ * A token that is to be drawn from a row of logits. Several threads may draw at
+ * once, each its own.
+ */
+typedef struct SandwichSampling {
+  /**
+   * [vocab_size of the plans] No NaN, none infinite but for minus infinity,
+   * which bars a token, and some that are finite.
+   */
+  const float *logits;
+  /** [vocab_size] Whatever it holds; to be written. */
+  float *weights;
+  /** [1] Written: the token, in [0, vocab_size), that is not barred. */
+  int32_t *token;
+  /** Drawn from [0, 1). */
+  double place;
+  /** Above 0. */
+  float temperature;
+  /** In (0, 1]; 1 leaves no token out. */
+  float top_p;
+  /** In [0, 1]; 0 leaves no token out. */
+  float min_p;
+  /** From 0 on; 0 leaves no token out. */
+  int32_t top_k;
+} SandwichSampling;
+
+typedef void (*SandwichSamplingFunction)(const SandwichSampling *sampling);
 
 /** What the symbol of a phase's SandwichPlan ends with, after the function's.
  */

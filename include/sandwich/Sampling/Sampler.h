@@ -28,6 +28,10 @@
 /// options and logits give the same tokens on every machine whose `exp` of
 /// doubles agrees.
 ///
+/// A model may bring a kernel of its own (`lm.sampling`), which then draws
+/// where the temperature is above zero, in the place of what is said here of
+/// weights.
+///
 //===----------------------------------------------------------------------===//
 
 #ifndef SANDWICH_SAMPLING_SAMPLER_H
@@ -65,6 +69,22 @@ struct SampledToken {
   std::vector<TokenLogProbability> top = {};
 };
 
+/// What a kernel is given that draws a token in the place of the definition.
+struct DrawInput {
+  /// [vocab_size] After all that a request changes of them: minus infinity bars
+  /// a token, and some are finite.
+  std::span<const float> logits;
+  /// [vocab_size] Whatever it holds; the kernel's.
+  std::span<float> weights;
+  /// Of the request, at a temperature above zero.
+  const SamplingOptions &options;
+  /// The number of the definition, in [0, 1).
+  double place;
+};
+
+/// The token that such a kernel draws. Several threads may call it at once.
+using DrawToken = std::function<int32_t(const DrawInput &input)>;
+
 /// Draws the tokens of one request, with a random state of its own:
 /// std::mt19937_64, whose sequence the C++ standard fixes. Each token drawn at
 /// a temperature above zero takes one number from it. Memory is proportional to
@@ -94,9 +114,11 @@ public:
   /// token, too, and so do those that are missing; none at all: every token is
   /// allowed. Errors (`Internal`): a logit that is NaN or plus infinity, as the
   /// model computed it or after penalties, whether the token is allowed or not,
-  /// or no token left.
+  /// or no token left; or the kernel `draw`, if there is one, gave a token that
+  /// is barred or outside of the vocabulary.
   Result<SampledToken> sample(std::span<const float> logits,
-                              std::span<const uint64_t> allowed = {});
+                              std::span<const uint64_t> allowed = {},
+                              const DrawToken *draw = nullptr);
 
 private:
   friend class RowStep;
@@ -113,11 +135,12 @@ using ParallelFor = std::function<void(
     size_t count, const std::function<void(size_t index)> &task)>;
 
 /// One row of a step: `logits`, [vocab_size], for the next token of `sampler`,
-/// which is one of `allowed`.
+/// which is one of `allowed`, drawn by `draw` if that is not null.
 struct SamplingRow {
   Sampler *sampler;
   std::span<const float> logits;
   std::span<const uint64_t> allowed = {};
+  const DrawToken *draw = nullptr;
 };
 
 /// What `Sampler::sample` returns for each of `rows`, whose samplers are all

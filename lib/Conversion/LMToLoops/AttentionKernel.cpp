@@ -97,10 +97,9 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
                                                  AttentionOp op,
                                                  const AttentionTile &tile,
                                                  const Purpose &purpose) {
-  auto step = cast<StepOpInterface>(op.getOperation());
   const KVCacheType cache = getKVCacheType(op.getKvCache().getType());
   const AttentionShape shape = op.getShape();
-  SmallVector<KernelArgument> arguments = step.getKernelArguments();
+  SmallVector<KernelArgument> arguments = op.getKernelArguments();
   if (purpose.isPart)
     arguments.back().extents.back() = {shape.headDim + 2};
   auto given = op->getAttrOfType<KernelAttr>(kernelAttributeName);
@@ -152,7 +151,7 @@ FailureOr<AttentionKernel> AttentionKernel::make(const ProgramContext &program,
                     {"CHANNEL_PAIRS", shape.headDim / 2},
                     {"PANELS", sizeOf("CHUNK", tile.chunk) /
                                    sizeOf("KEYS", tile.keyBlocks)}});
-  llvm::append_range(constants, step.getKernelConstants());
+  llvm::append_range(constants, op.getKernelConstants());
   FailureOr<block::Bindings> bindings =
       bindKernel(op, kernel, arguments, constants,
                  parameters.getDictionary(op.getContext()));

@@ -10,6 +10,7 @@
 
 #include "sandwich/Conversion/BlockToVector.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Kernel/Library.h"
 #include "sandwich/Kernel/Text.h"
 
@@ -89,6 +90,28 @@ LogicalResult KernelFunctions::call(LoopBuilder &builder, const KernelUse &use,
   return success();
 }
 
+LogicalResult KernelFunctions::addSampling(SamplingOp op,
+                                           SymbolTableCollection &symbols,
+                                           const Target &target) {
+  FailureOr<std::optional<KernelUse>> use = findKernelUse(op, symbols);
+  if (failed(use))
+    return failure();
+  if (*use) {
+    LoopBuilder builder(op.getLoc(), op);
+    func::FuncOp function = phase::createSampling(
+        builder, op.getLoc(), op->getName().stripDialect(),
+        static_cast<int64_t>(op.getVocabulary()));
+    builder.setInsertionPointToStart(&function.getBody().front());
+    if (failed(call(builder, **use,
+                    llvm::to_vector_of<Value>(function.getArguments()),
+                    attentionInstructions(target))))
+      return failure();
+    func::ReturnOp::create(builder);
+  }
+  op.erase();
+  return success();
+}
+
 FailureOr<func::FuncOp> KernelFunctions::fromLibrary(StringRef name,
                                                      ArrayRef<Type> types,
                                                      MLIRContext *context) {
@@ -111,7 +134,7 @@ FailureOr<func::FuncOp> KernelFunctions::fromLibrary(StringRef name,
 
 /// Builds, in front of `op`, which is in buffer form, calls of its kernel for
 /// the thread's rows. Errors are emitted.
-static LogicalResult callForRows(LoopBuilder &builder, StepOpInterface op,
+static LogicalResult callForRows(LoopBuilder &builder, Operation *op,
                                  const KernelUse &use,
                                  ArrayRef<KernelArgument> given,
                                  const ProgramContext &program) {
@@ -163,24 +186,24 @@ static LogicalResult callForRows(LoopBuilder &builder, StepOpInterface op,
 template <typename Op>
 static LogicalResult lowerByKernel(LoopBuilder &builder,
                                    const ProgramContext &program, Op op) {
-  auto step = cast<StepOpInterface>(op.getOperation());
+  auto computed = cast<KernelOpInterface>(op.getOperation());
   const SmallVector<KernelArgument> arguments =
-      kernelArguments(step, program.symbols);
+      kernelArguments(computed, program.symbols);
   FailureOr<std::optional<KernelUse>> use = findKernelUse(op, program.symbols);
   if (failed(use))
     return failure();
   if (*use)
-    return callForRows(builder, step, **use, arguments, program);
+    return callForRows(builder, op, **use, arguments, program);
   FailureOr<func::FuncOp> kernel = program.kernels.fromLibrary(
       op->getName().stripDialect(), kernelElementTypes(arguments),
       op.getContext());
   if (failed(kernel))
     return failure();
   FailureOr<block::Bindings> bindings = bindKernel(
-      op, *kernel, arguments, step.getKernelConstants(), DictionaryAttr());
+      op, *kernel, arguments, computed.getKernelConstants(), DictionaryAttr());
   if (failed(bindings))
     return failure();
-  return callForRows(builder, step, {*kernel, std::move(*bindings)}, arguments,
+  return callForRows(builder, op, {*kernel, std::move(*bindings)}, arguments,
                      program);
 }
 

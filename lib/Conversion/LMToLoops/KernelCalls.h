@@ -32,6 +32,12 @@ public:
                            llvm::ArrayRef<mlir::Value> arguments,
                            std::optional<MatrixISA> instructions);
 
+  /// Adds the function that draws tokens as the kernel of `op` says, if it has
+  /// one, and erases `op`. Errors are emitted.
+  llvm::LogicalResult addSampling(SamplingOp op,
+                                  mlir::SymbolTableCollection &symbols,
+                                  const Target &target);
+
 private:
   /// Of `use`, for arguments of `types`. Errors are emitted.
   mlir::FailureOr<mlir::func::FuncOp>

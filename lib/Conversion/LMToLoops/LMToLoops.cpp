@@ -102,6 +102,10 @@ public:
     for (func::FuncOp function : functions)
       if (failed(lowerFunction(function, *model, symbols, kernels)))
         return signalPassFailure();
+    for (auto sampling :
+         llvm::make_early_inc_range(getOperation().getOps<SamplingOp>()))
+      if (failed(kernels.addSampling(sampling, symbols, *model)))
+        return signalPassFailure();
     if (auto module = getOperation().lookupSymbol<ModuleOp>(kernelsModuleName))
       module.erase();
   }

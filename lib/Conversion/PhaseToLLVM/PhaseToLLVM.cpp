@@ -30,6 +30,7 @@ namespace sandwich {
 using namespace mlir;
 using namespace sandwich;
 using phase::ProgramArgument;
+using phase::SamplingArgument;
 
 static std::string getEntryPointName(func::FuncOp program) {
   return (SANDWICH_PHASE_SYMBOL_PREFIX + program.getName()).str();
@@ -41,32 +42,30 @@ static std::string getPlanName(func::FuncOp program) {
 
 namespace {
 
-/// The field of `step` at `offset` bytes, of type `type`.
-Value loadField(ImplicitLocOpBuilder &builder, Type type, Value step,
+/// The field of the structure at `address`, `offset` bytes from its beginning.
+Value loadField(ImplicitLocOpBuilder &builder, Type type, Value address,
                 size_t offset) {
   return LLVM::LoadOp::create(
       builder, type,
       LLVM::GEPOp::create(
           builder, LLVM::LLVMPointerType::get(builder.getContext()),
-          builder.getI8Type(), step,
+          builder.getI8Type(), address,
           ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
 }
 
-/// Writes the function that unpacks a SandwichStep and calls a program.
+/// Writes a C function that unpacks a structure and calls another function with
+/// what is in it.
 class EntryPointBuilder {
 public:
-  EntryPointBuilder(func::FuncOp program, const LLVMTypeConverter &types)
-      : program(program), types(types), builder(program.getLoc(), program),
-        pointer(LLVM::LLVMPointerType::get(program.getContext())) {}
+  EntryPointBuilder(func::FuncOp called, const LLVMTypeConverter &types)
+      : called(called), types(types), builder(called.getLoc(), called),
+        pointer(LLVM::LLVMPointerType::get(called.getContext())),
+        arguments(called.getNumArguments()) {}
 
-  /// The function is `name`, at `place`.
-  void build(StringRef name, Operation *place) {
-    builder.setInsertionPoint(place);
-    auto entry = func::FuncOp::create(
-        builder, name,
-        builder.getFunctionType({pointer, builder.getI32Type()}, {}));
-    builder.setInsertionPointToStart(entry.addEntryBlock());
-    step = entry.getArgument(0);
+  /// Of a phase program, from a SandwichStep; the function is `name`, at
+  /// `place`.
+  void buildPhase(StringRef name, Operation *place) {
+    func::FuncOp entry = create(name, place, {pointer, builder.getI32Type()});
     Value thread = arith::IndexCastOp::create(builder, builder.getIndexType(),
                                               entry.getArgument(1));
 
@@ -79,43 +78,90 @@ public:
     Value unknown = LLVM::ConstantOp::create(builder, builder.getI64Type(),
                                              builder.getI64IntegerAttr(0));
 
-    SmallVector<Value> arguments(program.getNumArguments());
-    auto set = [&](ProgramArgument argument, size_t field,
-                   ArrayRef<Value> dynamicSizes) {
-      auto index = static_cast<unsigned>(argument);
-      auto type = cast<MemRefType>(program.getArgument(index).getType());
-      arguments[index] = buffer(type, field, dynamicSizes);
-    };
-    set(ProgramArgument::TokenIds, offsetof(SandwichStep, token_ids), tokens);
-    set(ProgramArgument::Positions, offsetof(SandwichStep, positions), tokens);
-    set(ProgramArgument::CacheSlots, offsetof(SandwichStep, cache_slots),
-        tokens);
-    set(ProgramArgument::Segments, offsetof(SandwichStep, segments), segments);
-    set(ProgramArgument::BlockTables, offsetof(SandwichStep, block_tables),
-        blocks);
-    set(ProgramArgument::LogitRows, offsetof(SandwichStep, logit_rows), rows);
-    set(ProgramArgument::KVCache, offsetof(SandwichStep, kv_cache), unknown);
-    set(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
-    set(ProgramArgument::Weights, offsetof(SandwichStep, weights), unknown);
-    set(ProgramArgument::Workspace, offsetof(SandwichStep, workspace), unknown);
-    if (phase::hasTokenTypes(program))
-      set(ProgramArgument::TokenTypes, offsetof(SandwichStep, token_types),
-          tokens);
-    arguments[static_cast<unsigned>(ProgramArgument::Thread)] = thread;
-    arguments[static_cast<unsigned>(ProgramArgument::Team)] = step;
-    func::CallOp::create(builder, program, arguments);
-    func::ReturnOp::create(builder);
+    setBuffer(ProgramArgument::TokenIds, offsetof(SandwichStep, token_ids),
+              tokens);
+    setBuffer(ProgramArgument::Positions, offsetof(SandwichStep, positions),
+              tokens);
+    setBuffer(ProgramArgument::CacheSlots, offsetof(SandwichStep, cache_slots),
+              tokens);
+    setBuffer(ProgramArgument::Segments, offsetof(SandwichStep, segments),
+              segments);
+    setBuffer(ProgramArgument::BlockTables,
+              offsetof(SandwichStep, block_tables), blocks);
+    setBuffer(ProgramArgument::LogitRows, offsetof(SandwichStep, logit_rows),
+              rows);
+    setBuffer(ProgramArgument::KVCache, offsetof(SandwichStep, kv_cache),
+              unknown);
+    setBuffer(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
+    setBuffer(ProgramArgument::Weights, offsetof(SandwichStep, weights),
+              unknown);
+    setBuffer(ProgramArgument::Workspace, offsetof(SandwichStep, workspace),
+              unknown);
+    if (phase::hasTokenTypes(called))
+      setBuffer(ProgramArgument::TokenTypes,
+                offsetof(SandwichStep, token_types), tokens);
+    set(ProgramArgument::Thread, thread);
+    set(ProgramArgument::Team, structure);
+    finish();
+  }
+
+  /// Of a function that draws tokens, from a SandwichSampling.
+  void buildSampling(StringRef name, Operation *place) {
+    create(name, place, {pointer});
+    setBuffer(SamplingArgument::Logits, offsetof(SandwichSampling, logits), {});
+    setNumber(SamplingArgument::Temperature,
+              offsetof(SandwichSampling, temperature));
+    setNumber(SamplingArgument::TopK, offsetof(SandwichSampling, top_k));
+    setNumber(SamplingArgument::TopP, offsetof(SandwichSampling, top_p));
+    setNumber(SamplingArgument::MinP, offsetof(SandwichSampling, min_p));
+    setNumber(SamplingArgument::Place, offsetof(SandwichSampling, place));
+    setBuffer(SamplingArgument::Weights, offsetof(SandwichSampling, weights),
+              {});
+    setBuffer(SamplingArgument::Token, offsetof(SandwichSampling, token), {});
+    finish();
   }
 
 private:
+  /// The function, of which the first of `parameters` is the structure's
+  /// address.
+  func::FuncOp create(StringRef name, Operation *place,
+                      ArrayRef<Type> parameters) {
+    builder.setInsertionPoint(place);
+    auto entry = func::FuncOp::create(builder, name,
+                                      builder.getFunctionType(parameters, {}));
+    builder.setInsertionPointToStart(entry.addEntryBlock());
+    structure = entry.getArgument(0);
+    return entry;
+  }
+
+  void finish() {
+    func::CallOp::create(builder, called, arguments);
+    func::ReturnOp::create(builder);
+  }
+
+  template <typename Argument> void set(Argument argument, Value value) {
+    arguments[static_cast<unsigned>(argument)] = value;
+  }
+  template <typename Argument> Type typeOf(Argument argument) {
+    return called.getArgument(static_cast<unsigned>(argument)).getType();
+  }
+  template <typename Argument>
+  void setBuffer(Argument argument, size_t field, ValueRange dynamicSizes) {
+    set(argument,
+        buffer(cast<MemRefType>(typeOf(argument)), field, dynamicSizes));
+  }
+  template <typename Argument> void setNumber(Argument argument, size_t field) {
+    set(argument, load(field, typeOf(argument)));
+  }
+
   Value load(size_t offset, Type type) {
-    return loadField(builder, type, step, offset);
+    return loadField(builder, type, structure, offset);
   }
 
   Value loadSize(size_t offset) { return load(offset, builder.getI64Type()); }
 
-  /// The row-major buffer of `type` at the pointer in the step's `field`.
-  Value buffer(MemRefType type, size_t field, ArrayRef<Value> dynamicSizes) {
+  /// The row-major buffer of `type` at the pointer in the structure's `field`.
+  Value buffer(MemRefType type, size_t field, ValueRange dynamicSizes) {
     auto descriptor = MemRefDescriptor::poison(builder, builder.getLoc(),
                                                types.convertType(type));
     Value data = load(field, pointer);
@@ -146,11 +192,12 @@ private:
         .getResult(0);
   }
 
-  func::FuncOp program;
+  func::FuncOp called;
   const LLVMTypeConverter &types;
   ImplicitLocOpBuilder builder;
   LLVM::LLVMPointerType pointer;
-  Value step;
+  Value structure;
+  SmallVector<Value> arguments;
 };
 
 /// Where the last of the module's weights ends in the artifact.
@@ -371,7 +418,7 @@ LogicalResult verifyNames(ModuleOp module) {
             op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
       taken[name.getValue()] = &op;
   for (auto program : module.getOps<func::FuncOp>()) {
-    if (!phase::getProgram(program))
+    if (!phase::getProgram(program) && !phase::drawsTokens(program))
       continue;
     auto add = [&](const std::string &name,
                    StringRef purpose) -> LogicalResult {
@@ -382,7 +429,8 @@ LogicalResult verifyNames(ModuleOp module) {
              << purpose << " of @" << program.getName();
     };
     if (failed(add(getEntryPointName(program), "entry point")) ||
-        failed(add(getPlanName(program), "plan")))
+        (phase::getProgram(program) &&
+         failed(add(getPlanName(program), "plan"))))
       return failure();
   }
   return success();
@@ -444,12 +492,21 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
     for (func::FuncOp program : distinct) {
       lowerTeam(program);
       EntryPointBuilder(program, types)
-          .build(getEntryPointName(program), program);
+          .buildPhase(getEntryPointName(program), program);
     }
     for (auto [program, equal] : repeated) {
       EntryPointBuilder(equal, types)
-          .build(getEntryPointName(program), program);
+          .buildPhase(getEntryPointName(program), program);
       program.erase();
+    }
+    for (auto function :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!phase::drawsTokens(function))
+        continue;
+      EntryPointBuilder(function, types)
+          .buildSampling(getEntryPointName(function), function);
+      function.setPrivate();
+      function->removeDiscardableAttr(phase::samplingAttributeName);
     }
   }
 };

@@ -39,6 +39,8 @@ OwningOpRef<ModuleOp> PhaseBuilder::build() {
   addWeights();
   for (lm::Phase phase : phasesOf(config))
     addPhase(phase);
+  if (!config.encodes())
+    lm::SamplingOp::create(builder, config.vocabSize);
   return module;
 }
 

@@ -45,7 +45,7 @@ public:
   /// Errors: a size that is not known, or memory that is too large.
   static Result<Arguments> create(func::FuncOp kernel,
                                   const block::Bindings &sizes,
-                                  const block::Bindings &known);
+                                  const KernelTuningOptions &options);
   void *const *pointers() const { return addresses.data(); }
   /// Makes all memory that is written to what it was at first.
   void reset();
@@ -71,6 +71,15 @@ private:
 
 } // namespace
 
+/// `value` in the bits of `type`, rounded.
+static uint64_t bitsOf(double value, FloatType type) {
+  llvm::APFloat number(value);
+  bool loses = false;
+  number.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                 &loses);
+  return number.bitcastToAPInt().getZExtValue();
+}
+
 /// A number between -1 and 1 in the bits of `type`; of integers 0, which is an
 /// index of whatever there is.
 static uint64_t randomBits(Type type, std::minstd_rand &random) {
@@ -78,11 +87,7 @@ static uint64_t randomBits(Type type, std::minstd_rand &random) {
   if (!floats)
     return 0;
   std::uniform_real_distribution<double> distribution(-1, 1);
-  llvm::APFloat number(distribution(random));
-  bool loses = false;
-  number.convert(floats.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
-                 &loses);
-  return number.bitcastToAPInt().getZExtValue();
+  return bitsOf(distribution(random), floats);
 }
 
 static StringRef nameOf(BlockArgument argument) {
@@ -174,9 +179,29 @@ bool Arguments::hasResults() const {
   return true;
 }
 
+/// What `argument`, a number, is. Errors: an integer that is not known.
+static Result<int64_t> numberOf(BlockArgument argument,
+                                const block::Bindings &sizes,
+                                const KernelTuningOptions &options,
+                                std::minstd_rand &random) {
+  auto floats = dyn_cast<FloatType>(argument.getType());
+  if (auto number = options.numbers.find(argument.getArgNumber());
+      number != options.numbers.end())
+    return floats ? static_cast<int64_t>(bitsOf(number->second, floats))
+                  : static_cast<int64_t>(number->second);
+  if (floats)
+    return static_cast<int64_t>(randomBits(floats, random));
+  // Integers say how far loops go.
+  auto given = sizes.find(nameOf(argument));
+  if (given == sizes.end())
+    return makeError("the integer ", nameOf(argument).str(),
+                     " must be known to measure the kernel");
+  return given->second;
+}
+
 Result<Arguments> Arguments::create(func::FuncOp kernel,
                                     const block::Bindings &sizes,
-                                    const block::Bindings &known) {
+                                    const KernelTuningOptions &options) {
   Arguments made;
   kernel.walk([&](Operation *op) {
     made.isRounded |= isa<arith::FPToSIOp, arith::FPToUIOp>(op);
@@ -188,15 +213,9 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
     block::SizesAttr shape =
         block::sizesOfArgument(kernel, argument.getArgNumber());
     if (!shape) {
-      // Integers say how far loops go.
-      auto given = sizes.find(nameOf(argument));
-      if (element.isIntOrIndex() && given == sizes.end())
-        return makeError("the integer ", nameOf(argument).str(),
-                         " must be known to measure the kernel");
-      made.words.push_back(
-          {element.isIntOrIndex()
-               ? given->second
-               : static_cast<int64_t>(randomBits(element, random))});
+      SANDWICH_ASSIGN_OR_RETURN(const int64_t number,
+                                numberOf(argument, sizes, options, random));
+      made.words.push_back({number});
       continue;
     }
     const uint64_t width = (element.getIntOrFloatBitWidth() + 7) / 8;
@@ -208,7 +227,7 @@ Result<Arguments> Arguments::create(func::FuncOp kernel,
         // Each choice would need arguments of its own.
         if (block::ParameterAttr parameter =
                 block::parametersOf(kernel).find(name);
-            parameter && parameter.isTuned() && !known.contains(name))
+            parameter && parameter.isTuned() && !options.known.contains(name))
           return makeError("the size ", name.str(),
                            " of an argument is a parameter: what has no known "
                            "size is not measured");
@@ -438,7 +457,7 @@ Result<TunedKernel> kernel::tuneKernel(func::FuncOp kernel,
     if (each.isTuned() && !sizes.contains(each.getName()))
       sizes[each.getName()] = each.getUntuned();
   SANDWICH_ASSIGN_OR_RETURN(Arguments arguments,
-                            Arguments::create(kernel, sizes, options.known));
+                            Arguments::create(kernel, sizes, options));
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<measuring::CodeLoader> loader,
                             measuring::CodeLoader::create(target));
   return Tuning(kernel, session, target, options, std::move(arguments), *loader)

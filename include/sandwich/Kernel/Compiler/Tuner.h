@@ -12,6 +12,7 @@
 #include "sandwich/Kernel/Compiler/Program.h"
 
 #include <functional>
+#include <map>
 
 namespace sandwich::kernel {
 
@@ -20,6 +21,9 @@ struct KernelTuningOptions {
   /// arguments have. Those in `known` are part of the code. Integers that are
   /// arguments are as large as their names say here.
   block::Bindings sizes, known;
+  /// What arguments are that are numbers, by their places, whatever their names
+  /// are. Floats that are not here are random.
+  std::map<unsigned, double> numbers;
   /// After which no other choice is tried.
   double seconds = 30;
   /// Called after each measurement, with those so far and how many there may

@@ -202,6 +202,10 @@ public:
     decodeProfiler = decode;
   }
 
+  /// What the model draws tokens with in the place of the runtime; null if
+  /// nothing. Valid until the engine ends or is restarted.
+  SandwichSamplingFunction sampling() const { return executor->sampling(); }
+
   /// Of rank 0.
   const WeightStorage &weights() const { return executor->weights(); }
   PhaseTeam &team(PhaseKind phase) { return executor->team(phase); }

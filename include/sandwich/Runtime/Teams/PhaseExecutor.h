@@ -130,6 +130,9 @@ public:
   const PhaseTeam &team(PhaseKind phase) const {
     return phase == PhaseKind::Prefill ? *teams.prefill : *teams.decode;
   }
+  /// What draws tokens in the place of the runtime, or null.
+  SandwichSamplingFunction sampling() const { return phases.sampling(); }
+
   const WeightStorage &weights() const { return storage; }
   const KVCache &kvCache() const { return cache; }
 

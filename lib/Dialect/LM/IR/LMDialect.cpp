@@ -51,9 +51,7 @@ LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
     return success();
   }
   if (attribute.getName() == kernelAttributeName) {
-    auto step = dyn_cast<StepOpInterface>(op);
-    if (!step || step.getKernelArguments().empty() ||
-        !isa<KernelAttr>(attribute.getValue()))
+    if (!isa<KernelOpInterface>(op) || !isa<KernelAttr>(attribute.getValue()))
       return op->emitError("'lm.kernel' is a #lm.kernel on an operation whose "
                            "place a kernel can take");
     return success();

@@ -768,6 +768,33 @@ SmallVector<KernelArgument> RotateOp::getKernelArguments() {
   return arguments;
 }
 
+SmallVector<KernelArgument> SamplingOp::getKernelArguments() {
+  const auto vocabulary = static_cast<int64_t>(getVocabulary());
+  Builder b(getContext());
+  const auto number = [](StringRef name, Type type, double usual) {
+    KernelArgument argument{name, type};
+    argument.usual = usual;
+    return argument;
+  };
+  // Many of those who serve models have their options so.
+  return {{"logits", b.getF32Type(), {vocabulary}},
+          number("temperature", b.getF32Type(), 0.7),
+          number("top-k", b.getI32Type(), 20),
+          number("top-p", b.getF32Type(), 0.8),
+          number("min-p", b.getF32Type(), 0),
+          number("place", b.getF64Type(), 0.5),
+          {"weights", b.getF32Type(), {vocabulary}},
+          {"token", b.getI32Type(), {1}}};
+}
+
+LogicalResult SamplingOp::verify() {
+  const int64_t vocabulary = getVocabularyAttr().getInt();
+  if (vocabulary < 1 || vocabulary > maxDimension)
+    return emitOpError("(C1) needs a vocabulary between 1 and ")
+           << maxDimension << ", not " << vocabulary;
+  return success();
+}
+
 SmallVector<KernelArgument> AttentionOp::getKernelArguments() {
   const AttentionShape shape = getShape();
   const KVCacheType cache = getKVCacheType(getKvCache().getType());

@@ -39,7 +39,7 @@ struct UseKernels : lm::impl::UseKernelsBase<UseKernels> {
 
   FailureOr<KernelFile> readFile(StringRef option);
   FailureOr<FlatSymbolRefAttr> addKernel(const KernelFile &file,
-                                         StepOpInterface op);
+                                         KernelOpInterface op);
   LogicalResult use(const KernelFile &file);
   void runOnOperation() override {
     for (const std::string &each : kernels) {
@@ -60,10 +60,15 @@ FailureOr<KernelFile> UseKernels::readFile(StringRef option) {
   if (operation.empty() || path.empty())
     return getOperation().emitError("kernel '")
            << option << "' is not OPERATION=FILE";
-  if (!RegisteredOperationName::lookup(("lm." + operation).str(),
-                                       &getContext()))
+  const auto name =
+      RegisteredOperationName::lookup(("lm." + operation).str(), &getContext());
+  if (!name)
     return getOperation().emitError("kernel '")
            << option << "': there is no operation lm." << operation;
+  if (!name->hasInterface<KernelOpInterface>())
+    return getOperation().emitError("kernel '")
+           << option << "': lm." << operation
+           << " is nothing that a kernel can take the place of";
   Result<std::string> text = readTextFile(path.str(), mostTextBytes);
   if (!text)
     return getOperation().emitError(text.error().message);
@@ -72,7 +77,7 @@ FailureOr<KernelFile> UseKernels::readFile(StringRef option) {
 
 /// The kernel of `file` for the types that `op` has, in the module of kernels.
 FailureOr<FlatSymbolRefAttr> UseKernels::addKernel(const KernelFile &file,
-                                                   StepOpInterface op) {
+                                                   KernelOpInterface op) {
   kernel::TextOptions options;
   SymbolTableCollection symbols;
   options.argumentTypes = kernelElementTypes(kernelArguments(op, symbols));
@@ -104,13 +109,9 @@ FailureOr<FlatSymbolRefAttr> UseKernels::addKernel(const KernelFile &file,
 LogicalResult UseKernels::use(const KernelFile &file) {
   added.clear();
   size_t found = 0;
-  WalkResult result = getOperation().walk([&](StepOpInterface op) {
+  WalkResult result = getOperation().walk([&](KernelOpInterface op) {
     if (op->getName().stripDialect() != file.operation)
       return WalkResult::advance();
-    if (op.getKernelArguments().empty()) {
-      op->emitOpError("is nothing that a kernel can take the place of");
-      return WalkResult::interrupt();
-    }
     ++found;
     if (op->hasAttr(kernelAttributeName))
       return WalkResult::advance();

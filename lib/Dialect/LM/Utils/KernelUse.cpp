@@ -21,12 +21,14 @@ static int64_t channelsOf(ArrayRef<KernelArgument> arguments, Operation *op,
       return lookupWeight(symbols, op, argument.vector)
           .getTensorType()
           .getDimSize(0);
-  Value any = op->getOperand(0);
-  return cast<ShapedType>(any.getType()).getDimSize(1);
+  for (const KernelArgument &argument : arguments)
+    if (argument.isActivation)
+      return cast<ShapedType>(op->getOperand(0).getType()).getDimSize(1);
+  return 0;
 }
 
 SmallVector<KernelArgument>
-lm::kernelArguments(StepOpInterface op, SymbolTableCollection &symbols) {
+lm::kernelArguments(KernelOpInterface op, SymbolTableCollection &symbols) {
   SmallVector<KernelArgument> arguments = op.getKernelArguments();
   const int64_t channels = channelsOf(arguments, op, symbols);
   for (KernelArgument &argument : arguments) {
@@ -191,10 +193,10 @@ lm::findKernelUse(Operation *op, SymbolTableCollection &symbols) {
   if (!kernel || !block::isKernel(kernel))
     return op->emitOpError("is computed by ")
            << use.getName() << ", which is no kernel of the module";
-  auto step = cast<StepOpInterface>(op);
+  auto computed = cast<KernelOpInterface>(op);
   FailureOr<block::Bindings> bindings =
-      bindKernel(op, kernel, kernelArguments(step, symbols),
-                 step.getKernelConstants(), use.getParameters());
+      bindKernel(op, kernel, kernelArguments(computed, symbols),
+                 computed.getKernelConstants(), use.getParameters());
   if (failed(bindings))
     return failure();
   return std::optional<KernelUse>({kernel, std::move(*bindings)});

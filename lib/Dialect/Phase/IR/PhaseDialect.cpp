@@ -95,8 +95,56 @@ static bool isArgumentType(ProgramArgument argument, Type type) {
   return buffer.getRank() == 5;
 }
 
+/// What `phase.sampling` takes, for `vocabulary` logits.
+static SmallVector<Type> samplingTypes(MLIRContext *context,
+                                       int64_t vocabulary) {
+  Builder builder(context);
+  Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
+  Type row = MemRefType::get({vocabulary}, f32);
+  return {row, f32,
+          i32, f32,
+          f32, builder.getF64Type(),
+          row, MemRefType::get({1}, i32)};
+}
+
+func::FuncOp phase::createSampling(OpBuilder &builder, Location loc,
+                                   StringRef name, int64_t vocabulary) {
+  auto function = func::FuncOp::create(
+      builder, loc, name,
+      builder.getFunctionType(samplingTypes(builder.getContext(), vocabulary),
+                              {}));
+  function->setAttr(samplingAttributeName, builder.getUnitAttr());
+  function.addEntryBlock();
+  return function;
+}
+
+bool phase::drawsTokens(func::FuncOp function) {
+  return function->hasAttr(samplingAttributeName);
+}
+
+/// Whether `op` may have `phase.sampling` as `value`.
+static LogicalResult verifySampling(Operation *op, Attribute value) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function || !isa<UnitAttr>(value))
+    return op->emitError("'phase.sampling' has no value and is on a function");
+  FunctionType type = function.getFunctionType();
+  auto logits = type.getNumInputs() == numSamplingArguments
+                    ? dyn_cast<MemRefType>(type.getInput(0))
+                    : MemRefType();
+  if (!logits || logits.getRank() != 1 || !logits.hasStaticShape() ||
+      type.getInputs() != ArrayRef<Type>(samplingTypes(op->getContext(),
+                                                       logits.getDimSize(0))) ||
+      type.getNumResults() != 0 || !llvm::hasSingleElement(function.getBody()))
+    return op->emitError(
+        "a function that draws tokens is one block that takes logits, "
+        "temperature, top-k, top-p, min-p, place, weights and token");
+  return success();
+}
+
 LogicalResult PhaseDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
+  if (attribute.getName() == samplingAttributeName)
+    return verifySampling(op, attribute.getValue());
   if (attribute.getName() != programAttributeName)
     return op->emitError("unknown attribute '")
            << attribute.getName().getValue() << "'";

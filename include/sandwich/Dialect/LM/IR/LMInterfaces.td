@@ -77,20 +77,30 @@ def LM_StepOpInterface : OpInterface<"StepOpInterface"> {
         "int64_t", "getPartialSumsBytes",
         (ins "int64_t":$maxRows, "::mlir::SymbolTableCollection &":$symbols),
         "", "return 0;">,
-    InterfaceMethod<
-        "What a kernel that takes the operation's place is given, in the order "
-        "of its arguments; nothing where none can.",
-        "::llvm::SmallVector<::sandwich::lm::KernelArgument>",
-        "getKernelArguments", (ins), "", "return {};">,
-    InterfaceMethod<
-        "What such a kernel may have constants for.",
-        "::llvm::SmallVector<::sandwich::lm::KernelConstant>",
-        "getKernelConstants", (ins), "", "return {};">,
     InterfaceMethod<"What a call costs, beside what is read and written of "
                     "activations.",
                     "::sandwich::lm::StepCost", "getCost",
                     (ins "::mlir::SymbolTableCollection &":$symbols), "",
                     "return {};">,
+  ];
+}
+
+def LM_KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let cppNamespace = "::sandwich::lm";
+  let description = [{
+    What a kernel must take to compute an operation in its place, as
+    `lm.kernel` says. Whoever adds an operation that kernels can compute says
+    this there and nowhere else.
+  }];
+  let methods = [
+    InterfaceMethod<
+        "What the kernel is given, in the order of its arguments.",
+        "::llvm::SmallVector<::sandwich::lm::KernelArgument>",
+        "getKernelArguments">,
+    InterfaceMethod<
+        "What it may have constants for.",
+        "::llvm::SmallVector<::sandwich::lm::KernelConstant>",
+        "getKernelConstants", (ins), "", "return {};">,
   ];
 }
 

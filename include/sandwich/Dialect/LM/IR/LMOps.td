@@ -22,6 +22,10 @@ class LM_Op<string mnemonic, list<Trait> traits = []>
 class LM_Tells<list<string> methods>
     : DeclareOpInterfaceMethods<LM_StepOpInterface, methods>;
 
+/// An operation that a kernel can compute, beside defaults.
+class LM_ByKernel<list<string> methods = []>
+    : DeclareOpInterfaceMethods<LM_KernelOpInterface, methods>;
+
 /// An operation that exists in tensor form only; a later pass fuses it away.
 class LM_TensorOp<string mnemonic, list<Trait> traits = [],
                   list<string> told = []>
@@ -171,9 +175,9 @@ def LM_EmbedOp : LM_DestinationOp<"embed", [
 
 def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
     AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>],
-    ["splitsRows", "getWeightUses", "canNarrowResult",
-     "getKernelArguments"]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    LM_ByKernel<>],
+    ["splitsRows", "getWeightUses", "canNarrowResult"]> {
   let summary = "Root-mean-square normalization";
   let description = [{
     Over each consecutive group of as many channels as the weight has (the
@@ -199,9 +203,9 @@ def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
 
 def LM_LayerNormOp : LM_DestinationOp<"layer_norm", [
     AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>],
-    ["splitsRows", "getWeightUses", "getOverwritten", "canNarrowResult",
-     "getKernelArguments"]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    LM_ByKernel<>],
+    ["splitsRows", "getWeightUses", "getOverwritten", "canNarrowResult"]> {
   let summary = "Layer normalization";
   let description = [{
     Over all channels of a row: `(x - mean(x)) / sqrt(variance(x) + epsilon) *
@@ -231,9 +235,8 @@ def LM_LayerNormOp : LM_DestinationOp<"layer_norm", [
   }];
 }
 
-def LM_L2NormalizeOp : LM_DestinationOp<"l2_normalize", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult",
-     "getKernelArguments"]> {
+def LM_L2NormalizeOp : LM_DestinationOp<"l2_normalize", [LM_ByKernel<>],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
   let summary = "Rows of length one";
   let description = [{
     `x / max(sqrt(sum(x * x)), 1e-12)` over all channels of a row, in f32,
@@ -275,9 +278,10 @@ def LM_RotaryTableOp : LM_DestinationOp<"rotary_table", [],
   }];
 }
 
-def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments],
-    ["getPhaseInputs", "canNarrowResult", "getPartialSumsBytes", "getCost",
-     "getKernelArguments", "getKernelConstants"]> {
+def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments,
+    LM_ByKernel<["getKernelConstants"]>],
+    ["getPhaseInputs", "canNarrowResult", "getPartialSumsBytes",
+     "getCost"]> {
   let summary = "Attention over the paged cache";
   let description = [{
     For each token and query head, softmax of `scale * query . key` over the
@@ -446,8 +450,8 @@ def LM_LinearOp : LM_TensorOp<"linear", [
   }];
 }
 
-def LM_RotateOp : LM_DestinationOp<"rotate", [],
-    ["splitsRows", "getOverwritten", "getKernelArguments"]> {
+def LM_RotateOp : LM_DestinationOp<"rotate", [LM_ByKernel<>],
+    ["splitsRows", "getOverwritten"]> {
   let summary = "Rotary position embedding";
   let description = [{
     Rotates each head's channel pairs (i, i + head_dim/2) by the angles of the
@@ -489,9 +493,8 @@ def LM_AppendKVOp : LM_Op<"append_kv", [
   let hasVerifier = 1;
 }
 
-def LM_SiluMulOp : LM_DestinationOp<"silu_mul", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult",
-     "getKernelArguments"]> {
+def LM_SiluMulOp : LM_DestinationOp<"silu_mul", [LM_ByKernel<>],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
   let summary = "The gated activation of the feed-forward block";
   let description = [{
     `result = gate * sigmoid(gate) * up`, rounded to the result's type.
@@ -509,9 +512,8 @@ def LM_SiluMulOp : LM_DestinationOp<"silu_mul", [],
   }];
 }
 
-def LM_GeluOp : LM_DestinationOp<"gelu", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult", "getKernelArguments",
-     "getKernelConstants"]> {
+def LM_GeluOp : LM_DestinationOp<"gelu", [LM_ByKernel<["getKernelConstants"]>],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
   let summary = "The activation of the feed-forward block, without a gate";
   let description = [{
     Of each element, rounded to the result's type (Hendrycks and Gimpel, 2016):
@@ -534,9 +536,8 @@ def LM_GeluOp : LM_DestinationOp<"gelu", [],
   }];
 }
 
-def LM_TanhOp : LM_DestinationOp<"tanh", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult",
-     "getKernelArguments"]> {
+def LM_TanhOp : LM_DestinationOp<"tanh", [LM_ByKernel<>],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
   let summary = "The activation of a classification head";
   let description = [{
     `tanh(x)` of each element, rounded to the result's type.
@@ -553,9 +554,8 @@ def LM_TanhOp : LM_DestinationOp<"tanh", [],
   }];
 }
 
-def LM_AddOp : LM_DestinationOp<"add", [],
-    ["splitsRows", "getOverwritten", "canNarrowResult",
-     "getKernelArguments"]> {
+def LM_AddOp : LM_DestinationOp<"add", [LM_ByKernel<>],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
   let summary = "The residual connection";
   let description = [{
     `result = lhs + rhs`, rounded to the result's type.
@@ -573,8 +573,8 @@ def LM_AddOp : LM_DestinationOp<"add", [],
   }];
 }
 
-def LM_RoundOp : LM_DestinationOp<"round", [],
-    ["splitsRows", "getKernelArguments"]> {
+def LM_RoundOp : LM_DestinationOp<"round", [LM_ByKernel<>],
+    ["splitsRows"]> {
   let summary = "A copy of an activation in bf16";
   let description = [{
     `result = input`, rounded to the nearest bf16, ties to even: what matmuls of
@@ -620,6 +620,31 @@ def LM_DealRowsOp : LM_DestinationOp<"deal_rows", [],
     $input `among` $ranks (`into` $destination^)? attr-dict `:` type($input)
     `` custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
+}
+
+//===----------------------------------------------------------------------===//
+// Beside the phases
+//===----------------------------------------------------------------------===//
+
+def LM_SamplingOp : LM_Op<"sampling", [LM_ByKernel<>]> {
+  let summary = "How the token that follows is drawn";
+  let description = [{
+    Stands beside the phases of a model that generates text. Of a row of
+    `vocabulary` logits, after all that a request changes of them, the runtime
+    draws a token as it defines (Sampling/Sampler.h); or, at temperatures above
+    0, the kernel does that `lm.kernel` says. It is given the logits, the
+    options of the request, a number that is drawn from [0, 1), memory for as
+    many numbers as there are logits, and memory for the token.
+
+    ```mlir
+    lm.sampling 32000 {lm.kernel = #lm.kernel<@kernels::@sampling>}
+    ```
+
+    Constraints: (C1) `vocabulary` is between 1 and 2147483647.
+  }];
+  let arguments = (ins I64Attr:$vocabulary);
+  let assemblyFormat = "$vocabulary attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // SANDWICH_DIALECT_LM_IR_LMOPS_TD

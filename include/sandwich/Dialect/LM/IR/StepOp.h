@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The words of `StepOpInterface`.
+/// The words of `StepOpInterface` and `KernelOpInterface`.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,8 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Value.h"
+
+#include <optional>
 
 namespace sandwich::lm {
 
@@ -104,6 +106,9 @@ struct KernelArgument {
   mlir::FlatSymbolRefAttr vector = {};
   /// or a number.
   mlir::FloatAttr number = {};
+
+  /// What a number that each call gives usually is, to measure the kernel with.
+  std::optional<double> usual = {};
 };
 
 /// A number that a kernel with a constant of this name is given.

@@ -16,7 +16,7 @@ namespace sandwich::lm {
 
 /// What `op` gives a kernel in its place, all of it known.
 llvm::SmallVector<KernelArgument>
-kernelArguments(StepOpInterface op, mlir::SymbolTableCollection &symbols);
+kernelArguments(KernelOpInterface op, mlir::SymbolTableCollection &symbols);
 
 /// The types of their numbers.
 llvm::SmallVector<mlir::Type>

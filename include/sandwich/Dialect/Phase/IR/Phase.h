@@ -38,6 +38,10 @@ namespace sandwich::phase {
 /// The attribute that holds a `ProgramAttr` on a phase program.
 inline constexpr llvm::StringLiteral programAttributeName = "phase.program";
 
+/// The attribute, of no value, of the function that draws a token from a row of
+/// logits.
+inline constexpr llvm::StringLiteral samplingAttributeName = "phase.sampling";
+
 /// The largest team.
 inline constexpr int64_t maxThreads = SANDWICH_MAX_THREADS;
 /// The most tokens, and rows of logits, of one step.
@@ -90,6 +94,36 @@ mlir::Value getArgument(mlir::func::FuncOp function, ProgramArgument argument);
 
 /// The program's attribute, or null where `function` is no phase program.
 ProgramAttr getProgram(mlir::func::FuncOp function);
+
+/// The arguments of a function with `phase.sampling`, in order: a
+/// SandwichSampling.
+enum class SamplingArgument : unsigned {
+  /// memref<Nxf32> [vocabulary]
+  Logits,
+  /// f32
+  Temperature,
+  /// i32
+  TopK,
+  /// f32
+  TopP,
+  /// f32
+  MinP,
+  /// f64
+  Place,
+  /// memref<Nxf32> [vocabulary]
+  Weights,
+  /// memref<1xi32>
+  Token,
+};
+inline constexpr unsigned numSamplingArguments = 8;
+
+/// Creates the function `name` with `phase.sampling`, for so many logits, and
+/// an empty body.
+mlir::func::FuncOp createSampling(mlir::OpBuilder &builder, mlir::Location loc,
+                                  llvm::StringRef name, int64_t vocabulary);
+
+/// Whether `function` draws tokens.
+bool drawsTokens(mlir::func::FuncOp function);
 
 /// The first mark of each operation that the marks of `function` tell apart, in
 /// program order: its place is the operation's number.

@@ -19,6 +19,10 @@ def Phase_Dialect : Dialect {
     A phase program is a function that every thread of a team runs on the same
     buffers. `phase.program` on the function records its team and limits; its
     arguments are fixed (see `sandwich::phase::ProgramArgument`).
+
+    `phase.sampling` is on a function beside the programs that draws a token
+    from a row of logits; its arguments are fixed, too
+    (`sandwich::phase::SamplingArgument`).
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
