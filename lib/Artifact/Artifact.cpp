@@ -391,23 +391,49 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
   return {};
 }
 
-/// Whether `object` has the function that the manifest names for `phase`, for
-/// the plan that it tells.
-static Status checkPhase(const SharedObject &object, const proto::Phase &phase,
-                         const proto::Manifest &manifest) {
-  if (!object.hasFunction(phase.symbol()))
-    return makeError("has no function \"", phase.symbol(),
-                     "\", which the manifest names for ", phase.name());
-  auto bytes =
-      object.findConstant(phase.symbol() + SANDWICH_PLAN_SYMBOL_SUFFIX);
-  SandwichPlan plan;
+/// The plan of `symbol`, which the manifest names for `purpose`. Errors: the
+/// function is absent, or so is its plan.
+template <typename Plan>
+static Result<Plan> findPlan(const SharedObject &object,
+                             const std::string &symbol,
+                             std::string_view purpose) {
+  if (!object.hasFunction(symbol))
+    return makeError("has no function \"", symbol,
+                     "\", which the manifest names for ", purpose);
+  auto bytes = object.findConstant(symbol + SANDWICH_PLAN_SYMBOL_SUFFIX);
+  Plan plan;
   // Plans begin with their version, and others may be shorter.
   if (!bytes || bytes->size() < sizeof(plan.abi_version))
-    return makeError("has no plan of \"", phase.symbol(),
+    return makeError("has no plan of \"", symbol,
                      "\"; compile the model again");
   plan = {};
   std::memcpy(&plan, bytes->data(), std::min(bytes->size(), sizeof(plan)));
+  return plan;
+}
+
+/// Whether `object` has the function of `phase`, compiled for what `manifest`
+/// tells.
+static Status checkPhase(const SharedObject &object, const proto::Phase &phase,
+                         const proto::Manifest &manifest) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      const SandwichPlan plan,
+      findPlan<SandwichPlan>(object, phase.symbol(), phase.name()));
   return checkPlan(plan, phase, manifest);
+}
+
+/// The same of the function that draws tokens.
+static Status checkSampling(const SharedObject &object,
+                            const proto::Manifest &manifest) {
+  const std::string &symbol = manifest.sampling_symbol();
+  SANDWICH_ASSIGN_OR_RETURN(
+      const SandwichSamplingPlan plan,
+      findPlan<SandwichSamplingPlan>(object, symbol, "sampling"));
+  if (plan.vocab_size != int64_t{manifest.model().vocab_size()})
+    return makeError("model.vocab_size is ", manifest.model().vocab_size(),
+                     " in ", artifact::manifestFile, ", but ", symbol,
+                     " was compiled for ", plan.vocab_size,
+                     "; compile the model again");
+  return {};
 }
 
 /// A file in memory that holds `bytes` for good, whatever becomes of the one
@@ -430,9 +456,8 @@ Result<PhaseLibrary> Artifact::loadPhases() const {
     for (const proto::Phase &phase : contents.phases())
       SANDWICH_RETURN_IF_ERROR(checkPhase(object, phase, contents));
     const std::string &sampling = contents.sampling_symbol();
-    if (!sampling.empty() && !object.hasFunction(sampling))
-      return makeError("has no function \"", sampling,
-                       "\", which the manifest names for sampling");
+    if (!sampling.empty())
+      SANDWICH_RETURN_IF_ERROR(checkSampling(object, contents));
     PhaseLibrary library;
     SANDWICH_ASSIGN_OR_RETURN(library.descriptor, makeSealedCopy(code));
     const std::string path =

@@ -217,6 +217,51 @@ TEST_F(ArtifactTest, RefusesAFunctionWithoutAPlan) {
                                             "model again");
 }
 
+TEST_F(ArtifactTest, LoadsWhatDrawsTokens) {
+  auto plain = Artifact::open(writeArtifact("plain.sandwich"));
+  ASSERT_TRUE(plain);
+  auto library = plain->loadPhases();
+  ASSERT_TRUE(library);
+  EXPECT_EQ(library->sampling(), nullptr);
+
+  proto::Manifest manifest = makeManifest();
+  manifest.set_sampling_symbol("test_sampling");
+  auto artifact = Artifact::open(writeArtifact("a.sandwich", manifest));
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  library = artifact->loadPhases();
+  ASSERT_TRUE(library) << library.error().message;
+  ASSERT_NE(library->sampling(), nullptr);
+  int32_t token = -1;
+  const SandwichSampling sampling = {.token = &token};
+  library->sampling()(&sampling);
+  EXPECT_EQ(token, 3);
+}
+
+TEST_F(ArtifactTest, RefusesToDrawTokensOfAnotherVocabulary) {
+  auto errorOf = [&](const char *symbol) {
+    proto::Manifest manifest = makeManifest();
+    manifest.set_sampling_symbol(symbol);
+    const std::string path =
+        writeArtifact(std::string(symbol) + ".sandwich", manifest);
+    auto artifact = Artifact::open(path);
+    EXPECT_TRUE(artifact);
+    auto library = artifact->loadPhases();
+    EXPECT_FALSE(library);
+    return library ? std::string()
+                   : library.error().message.substr(path.size());
+  };
+  EXPECT_EQ(
+      errorOf("test_other_sampling"),
+      "/phases.so: model.vocab_size is 100 in manifest.pb, but "
+      "test_other_sampling was compiled for 101; compile the model again");
+  EXPECT_EQ(errorOf("test_absent"),
+            "/phases.so: has no function \"test_absent\", which the manifest "
+            "names for sampling");
+  EXPECT_EQ(errorOf("test_planless"),
+            "/phases.so: has no plan of \"test_planless\"; compile the model "
+            "again");
+}
+
 TEST_F(ArtifactTest, RefusesWhatAWriterLeft) {
   std::string path = writeArtifact("a.sandwich");
   std::string partial = path + ".partial-123";

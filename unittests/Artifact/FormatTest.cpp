@@ -220,6 +220,17 @@ TEST(Format, ChecksTheTarget) {
                 "; compile the model again");
 }
 
+TEST(Format, ChecksWhatDrawsTokens) {
+  auto errorFor = [](const char *symbol) {
+    return errorAfter(
+        [&](proto::Manifest &m) { m.set_sampling_symbol(symbol); });
+  };
+  EXPECT_EQ(errorFor("sandwich_sampling"), "");
+  EXPECT_EQ(errorFor("a-b"), "sampling_symbol is \"a-b\", which is not the "
+                             "name of a C function");
+  EXPECT_EQ(errorFor("\x1b[2J"), "sampling_symbol holds a control character");
+}
+
 TEST(Format, ChecksThePhases) {
   auto errorFor = [](auto spoil) {
     return errorAfter([&](proto::Manifest &m) { spoil(*m.mutable_phases(1)); });

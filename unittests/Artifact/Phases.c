@@ -24,6 +24,21 @@ EXPORTED void test_planless(const SandwichStep *step, int32_t thread) {
   (void)thread;
 }
 
+EXPORTED const SandwichSamplingPlan test_sampling_plan = {
+    SANDWICH_PHASE_ABI_VERSION, 100};
+
+EXPORTED void test_sampling(const SandwichSampling *sampling) {
+  *sampling->token = 3;
+}
+
+/* For another vocabulary. */
+EXPORTED const SandwichSamplingPlan test_other_sampling_plan = {
+    SANDWICH_PHASE_ABI_VERSION, 101};
+
+EXPORTED void test_other_sampling(const SandwichSampling *sampling) {
+  *sampling->token = 100;
+}
+
 EXPORTED void test_prefill(const SandwichStep *step, int32_t thread) {
   step->logits[thread] = 1.0f;
 }

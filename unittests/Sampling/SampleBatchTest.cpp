@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <random>
@@ -93,6 +94,27 @@ TEST(SampleBatchTest, IsWhatEachSamplerDoesOnAnyNumberOfThreads) {
             EXPECT_EQ(tokens[row]->top[i].token, expected->top[i].token);
         }
       }
+    }
+  }
+}
+
+TEST(SampleBatchTest, KernelsDrawEachRow) {
+  const std::vector<std::vector<float>> logits = makeRows(5);
+  const DrawToken draw = [](const DrawInput &input) {
+    const auto largest = std::ranges::max_element(input.logits);
+    return static_cast<int32_t>(largest - input.logits.begin());
+  };
+  for (size_t threads : {1, 2, 20}) {
+    Batch batch(logits);
+    for (SamplingRow &row : batch.rows)
+      row.draw = &draw;
+    std::vector<Result<SampledToken>> tokens =
+        sampleBatch(batch.rows, threads, runOn(threads));
+    Batch alone(logits);
+    for (size_t row = 0; row < logits.size(); ++row) {
+      ASSERT_TRUE(tokens[row]);
+      EXPECT_EQ(tokens[row]->token,
+                alone.samplers[row].sample(logits[row], {}, &draw)->token);
     }
   }
 }

@@ -12,9 +12,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
 
 using namespace sandwich;
 
@@ -309,6 +315,117 @@ TEST(SamplerTest, ErrorsNameTheTokenAndAreInternal) {
   sampled = Sampler(options).sample(std::vector<float>{1, 2});
   ASSERT_FALSE(sampled);
   EXPECT_EQ(sampled.error().kind, ErrorKind::Internal);
+}
+
+namespace {
+
+/// What a kernel was given, and the token that it gives.
+struct Drawn {
+  std::vector<float> logits;
+  size_t weights = 0;
+  float temperature = 0;
+  std::vector<double> places = {};
+  int32_t token = 0;
+
+  DrawToken function() {
+    return [this](const DrawInput &input) {
+      logits.assign(input.logits.begin(), input.logits.end());
+      std::ranges::fill(input.weights, 1.0f);
+      weights = input.weights.size();
+      temperature = input.options.temperature;
+      places.push_back(input.place);
+      return token;
+    };
+  }
+};
+
+} // namespace
+
+TEST(SamplerTest, KernelsDrawFromWhatRequestsChange) {
+  // More than a block of logits, and no whole number of blocks.
+  std::vector<float> logits(700);
+  for (size_t i = 0; i < logits.size(); ++i)
+    logits[i] = static_cast<float>(i % 13);
+  Drawn drawn;
+  const DrawToken draw = drawn.function();
+  SamplingOptions options = makeOptions(0.5f, 3, 0.9f, 7);
+  drawn.token = 5;
+  Sampler plain(options);
+  Result<SampledToken> sampled = plain.sample(logits, {}, &draw);
+  ASSERT_TRUE(sampled);
+  EXPECT_EQ(sampled->token, 5);
+  EXPECT_FALSE(sampled->logProbability);
+  EXPECT_EQ(drawn.logits, logits);
+  EXPECT_EQ(drawn.weights, logits.size());
+  EXPECT_EQ(drawn.temperature, 0.5f);
+
+  options.logitBias = {{1, 2}, {600, -infinity}};
+  options.repetitionPenalty = 2;
+  options.logProbabilities = 1;
+  Sampler changing(options);
+  changing.accept(12);
+  std::vector<uint64_t> allowed(11, ~uint64_t{0});
+  allowed[10] = 0;
+  sampled = changing.sample(logits, allowed, &draw);
+  ASSERT_TRUE(sampled);
+  std::vector<float> expected = logits;
+  expected[1] += 2;
+  expected[600] = -infinity;
+  expected[12] /= 2;
+  std::fill(expected.begin() + 640, expected.end(), -infinity);
+  EXPECT_EQ(drawn.logits, expected);
+  // Of the distribution that the model computed, whoever draws.
+  const double sum =
+      std::transform_reduce(logits.begin(), logits.end(), 0.0, std::plus<>(),
+                            [](float logit) { return std::exp(logit); });
+  ASSERT_TRUE(sampled->logProbability);
+  EXPECT_NEAR(*sampled->logProbability, 5 - std::log(sum), 1e-4);
+  ASSERT_EQ(sampled->top.size(), 1U);
+  EXPECT_EQ(sampled->top.front().token, 12);
+  // One number for each token, the first of the same seed.
+  ASSERT_EQ(drawn.places.size(), 2U);
+  EXPECT_EQ(drawn.places[0], drawn.places[1]);
+  ASSERT_TRUE(plain.sample(logits, {}, &draw));
+  EXPECT_NE(drawn.places[2], drawn.places[0]);
+  EXPECT_GE(drawn.places[2], 0);
+  EXPECT_LT(drawn.places[2], 1);
+}
+
+TEST(SamplerTest, KernelsDrawNothingAtTemperatureZero) {
+  Drawn drawn;
+  const DrawToken draw = drawn.function();
+  Sampler sampler(makeOptions(0));
+  EXPECT_EQ(sampler.sample(std::vector<float>{1, 5}, {}, &draw)->token, 1);
+  EXPECT_TRUE(drawn.places.empty());
+}
+
+TEST(SamplerTest, TokensOfKernelsAreChecked) {
+  Drawn drawn;
+  const DrawToken draw = drawn.function();
+  Sampler sampler(makeOptions(1));
+  const std::vector<float> logits = {1, -infinity, 2, 3};
+  auto errorFor = [&](int32_t token, std::span<const uint64_t> allowed = {}) {
+    drawn.token = token;
+    Result<SampledToken> sampled = sampler.sample(logits, allowed, &draw);
+    EXPECT_FALSE(sampled);
+    if (!sampled)
+      EXPECT_EQ(sampled.error().kind, ErrorKind::Internal);
+    return sampled ? std::string() : sampled.error().message;
+  };
+  for (int32_t token : {-1, 4, std::numeric_limits<int32_t>::min()})
+    EXPECT_EQ(errorFor(token), "the model's sampling kernel drew token " +
+                                   std::to_string(token) +
+                                   ", outside the vocabulary of 4");
+  EXPECT_EQ(errorFor(1),
+            "the model's sampling kernel drew token 1, which is barred");
+  const uint64_t some = 0b0101;
+  EXPECT_EQ(errorFor(3, {&some, 1}),
+            "the model's sampling kernel drew token 3, which is barred");
+  // Before a kernel sees them.
+  const size_t before = drawn.places.size();
+  EXPECT_FALSE(sampler.sample(std::vector<float>{1, NAN}, {}, &draw));
+  EXPECT_FALSE(sampler.sample(std::vector<float>{-infinity}, {}, &draw));
+  EXPECT_EQ(drawn.places.size(), before);
 }
 
 TEST(SamplerTest, ConstraintsThatLeaveNothingAreErrors) {

@@ -169,7 +169,9 @@ typedef struct SandwichSampling {
 
 typedef void (*SandwichSamplingFunction)(const SandwichSampling *sampling);
 
-/** What the symbol of a phase's SandwichPlan ends with, after the function's.
+/**
+ * What the symbol of a phase's SandwichPlan ends with, after the function's, and
+ * of a SandwichSamplingPlan.
  */
 #define SANDWICH_PLAN_SYMBOL_SUFFIX "_plan"
 
@@ -208,6 +210,14 @@ typedef struct SandwichPlan {
   /** Positions are below that; 0: they may be any. */
   int64_t positions;
 } SandwichPlan;
+
+/** The same of the function that draws tokens. */
+typedef struct SandwichSamplingPlan {
+  /** SANDWICH_PHASE_ABI_VERSION */
+  int64_t abi_version;
+  /** Of the logits. */
+  int64_t vocab_size;
+} SandwichSamplingPlan;
 
 typedef enum SandwichElementType {
   SANDWICH_ELEMENT_F32 = 1,

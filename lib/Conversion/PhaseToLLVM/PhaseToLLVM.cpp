@@ -245,6 +245,20 @@ int64_t elementTypeNumber(Type type) {
                              : SANDWICH_ELEMENT_F16;
 }
 
+/// Adds the constant `name` with the fields of `plan`, which all have 64 bits,
+/// in front of `function`.
+template <typename Plan>
+void addConstant(func::FuncOp function, StringRef name, const Plan &plan) {
+  constexpr int64_t fields = sizeof(Plan) / sizeof(int64_t);
+  ImplicitLocOpBuilder builder(function.getLoc(), function);
+  auto values = DenseElementsAttr::get(
+      RankedTensorType::get({fields}, builder.getI64Type()),
+      ArrayRef(reinterpret_cast<const int64_t *>(&plan), fields));
+  LLVM::GlobalOp::create(
+      builder, LLVM::LLVMArrayType::get(builder.getI64Type(), fields),
+      /*isConstant=*/true, LLVM::Linkage::External, name, values);
+}
+
 /// Adds the SandwichPlan of `program`, so that the loader can see whether the
 /// manifest beside the code belongs to it.
 void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
@@ -277,15 +291,15 @@ void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
       static_cast<int64_t>(phase::getMarkedOperations(program).size());
   plan.ranks = ranks;
 
-  constexpr int64_t fields = sizeof(SandwichPlan) / sizeof(int64_t);
-  ImplicitLocOpBuilder builder(program.getLoc(), program);
-  auto values = DenseElementsAttr::get(
-      RankedTensorType::get({fields}, builder.getI64Type()),
-      ArrayRef(reinterpret_cast<const int64_t *>(&plan), fields));
-  LLVM::GlobalOp::create(builder,
-                         LLVM::LLVMArrayType::get(builder.getI64Type(), fields),
-                         /*isConstant=*/true, LLVM::Linkage::External,
-                         getPlanName(program), values);
+  addConstant(program, getPlanName(program), plan);
+}
+
+/// Adds the SandwichSamplingPlan of `function`.
+void addSamplingPlan(func::FuncOp function) {
+  auto logits = cast<MemRefType>(function.getArgumentTypes().front());
+  addConstant(function, getPlanName(function),
+              SandwichSamplingPlan{.abi_version = SANDWICH_PHASE_ABI_VERSION,
+                                   .vocab_size = logits.getDimSize(0)});
 }
 
 /// The pointer at `offset` in the step.
@@ -429,8 +443,7 @@ LogicalResult verifyNames(ModuleOp module) {
              << purpose << " of @" << program.getName();
     };
     if (failed(add(getEntryPointName(program), "entry point")) ||
-        (phase::getProgram(program) &&
-         failed(add(getPlanName(program), "plan"))))
+        failed(add(getPlanName(program), "plan")))
       return failure();
   }
   return success();
@@ -503,6 +516,7 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!phase::drawsTokens(function))
         continue;
+      addSamplingPlan(function);
       EntryPointBuilder(function, types)
           .buildSampling(getEntryPointName(function), function);
       function.setPrivate();
