@@ -4,6 +4,8 @@
 
 // CHECK-NOT: lm.weight
 lm.weight @w : tensor<64x64xf32> from ["w"]
+// CHECK-NOT: lm.sampling
+lm.sampling 64
 
 // CHECK: func @decode({{.*}}) attributes {llvm.emit_c_interface} {
 func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,

@@ -4,7 +4,7 @@
 // bytes and element type (1: f32) of a KV block, vocabulary, end of weights,
 // marked operations, ranks, columns, token types and positions.
 
-// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[6, 2, 16, 16, 8192, 8192, 1, 64, 24832, 0, 1, 64, 0, 0]> : tensor<14xi64>) {{.*}} : !llvm.array<14 x i64>
+// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[7, 2, 16, 16, 8192, 8192, 1, 64, 24832, 0, 1, 64, 0, 0]> : tensor<14xi64>) {{.*}} : !llvm.array<14 x i64>
 
 // It gets an entry point of the C type SandwichPhaseFunction, which reads
 // the step's fields at the offsets of SandwichStep (PhaseABI.h): sizes at 48,
@@ -91,7 +91,7 @@ func.func @helper() {
 // share a number. Each is a branch on the step's `mark` at 128, which is called
 // with the step's `profile` at 136, the thread and the number.
 
-// CHECK: @sandwich_decode_plan(dense<[6, 2, 16, 16, 8192, 8192, 1, 64, 0, 3, 1, 64, 0, 0]>
+// CHECK: @sandwich_decode_plan(dense<[7, 2, 16, 16, 8192, 8192, 1, 64, 0, 3, 1, 64, 0, 0]>
 // CHECK-LABEL: func private @decode(
 // CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
 // CHECK-DAG: %[[NUMBER0:.*]] = llvm.mlir.constant(0 : i32)
@@ -131,7 +131,7 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref
 // that of the rows, which follow each other. The plan says how many ranks.
 
 lm.weight @w : tensor<160x64xf32> from ["w"] shard <rows, ranks = 2> at 0
-// CHECK: @sandwich_decode_plan(dense<[6, 2, 16, 16, 8192, 8192, 1, 320, 40960, 0, 2, 320, 0, 0]>
+// CHECK: @sandwich_decode_plan(dense<[7, 2, 16, 16, 8192, 8192, 1, 320, 40960, 0, 2, 320, 0, 0]>
 // CHECK-LABEL: func private @decode(
 // CHECK-SAME: %[[LOGITS:[a-z0-9]+]]: memref<?x320xf32>, %{{[a-z0-9]+}}: memref<?xi8>, %[[WORKSPACE:[a-z0-9]+]]: memref<?xi8>, %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
 // CHECK: %[[CHANNELS:.*]] = llvm.mlir.constant(64 : i64) : i64
@@ -173,7 +173,7 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref
 // One that looks up more than token ids says how many rows there are, and takes
 // the types of tokens, the step's last field, behind all else.
 
-// CHECK: llvm.mlir.global external constant @sandwich_embed_plan(dense<[6, 1, 16, 4, 64, 8192, 1, 320, 0, 0, 1, 32, 2, 512]> : tensor<14xi64>)
+// CHECK: llvm.mlir.global external constant @sandwich_embed_plan(dense<[7, 1, 16, 4, 64, 8192, 1, 320, 0, 0, 1, 32, 2, 512]> : tensor<14xi64>)
 // CHECK-LABEL: func @sandwich_embed(
 // CHECK-SAME: %[[STEP:[a-z0-9]+]]: !llvm.ptr
 // CHECK: %[[P:.*]] = llvm.getelementptr %[[STEP]][48]

@@ -2,11 +2,11 @@
 
 // Programs that compute the same are one, whatever their limits: the entry point
 // of the second calls the first. Each has its plan.
-// CHECK: llvm.mlir.global external constant @sandwich_prefill_plan(dense<[6, 2, 16,
+// CHECK: llvm.mlir.global external constant @sandwich_prefill_plan(dense<[7, 2, 16,
 // CHECK: func.func @sandwich_prefill(
 // CHECK: call @prefill(
 // CHECK: func.func private @prefill(
-// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[6, 2, 8,
+// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[7, 2, 8,
 // CHECK: func.func @sandwich_decode(
 // CHECK: call @prefill(
 // CHECK-NOT: func.func private

@@ -94,3 +94,13 @@ func.func @decode_plan(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: m
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   return
 }
+
+// -----
+
+// So does that of what draws tokens, and its plan.
+// expected-error @below {{'func.func' op has the name of the plan of @sampling}}
+func.func private @sandwich_sampling_plan()
+func.func @sampling(%logits: memref<320xf32>, %temperature: f32, %top_k: i32, %top_p: f32, %min_p: f32, %place: f64,
+                    %weights: memref<320xf32>, %token: memref<1xi32>) attributes {phase.sampling} {
+  return
+}

@@ -1666,3 +1666,15 @@ func.func @pool_channels(%x: tensor<?x64xf32>, %segments: tensor<?x4xi32>) {
   %y = lm.pool %x, %segments <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x32xf32>
   return
 }
+
+// -----
+
+// lm.sampling (C1): there is a token.
+// expected-error @below {{'lm.sampling' op (C1) needs a vocabulary between 1 and 2147483647, not 0}}
+lm.sampling 0
+
+// -----
+
+// lm.sampling (C1): token ids are 32 bits.
+// expected-error @below {{'lm.sampling' op (C1) needs a vocabulary between 1 and 2147483647, not 2147483648}}
+lm.sampling 2147483648

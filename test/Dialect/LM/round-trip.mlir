@@ -262,3 +262,8 @@ func.func @narrow_results(%x: tensor<?x64xf32>) -> (tensor<?x64xbf16>, tensor<?x
   %a = lm.add %x, %s : tensor<?x64xf32>, tensor<?x64xbf16> -> tensor<?x64xbf16>
   return %s, %a : tensor<?x64xbf16>, tensor<?x64xbf16>
 }
+
+// How tokens are drawn stands beside the phases.
+
+// CHECK: lm.sampling 320 {lm.kernel = #lm.kernel<@kernels::@sampling>}
+lm.sampling 320 {lm.kernel = #lm.kernel<@kernels::@sampling>}

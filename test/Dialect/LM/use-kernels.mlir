@@ -12,6 +12,8 @@
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=silu_mul=%t/size.kernel 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=silu_mul=%t/constant.kernel 2>&1 | FileCheck %s --check-prefix=CONSTANT
 // RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=silu_mul=%t/text.kernel 2>&1 | FileCheck %s --check-prefix=TEXT
+// RUN: sandwich-opt %t/model.mlir --lm-use-kernels=kernels=sampling=%source/kernels/sampling.kernel | FileCheck %s --check-prefix=SAMPLING
+// RUN: not sandwich-opt %t/model.mlir --lm-use-kernels=kernels=sampling=%t/silu.kernel 2>&1 | FileCheck %s --check-prefix=DRAWS
 
 // One for each type that operations have; heads' norms are those of groups of
 // channels.
@@ -27,7 +29,7 @@
 // OPTION: kernel 'silu_mul' is not OPERATION=FILE
 // NONE: kernel 'foo={{.*}}': there is no operation lm.foo
 // LEFT: no operation lm.attention is left that {{.*}}silu.kernel could compute
-// PLACE: 'lm.deal_rows' op is nothing that a kernel can take the place of
+// PLACE: kernel 'deal_rows={{.*}}': lm.deal_rows is nothing that a kernel can take the place of
 // FILE: none.kernel: {{.*}}No such file
 // COUNT: 'lm.silu_mul' op cannot be computed by kernel rms_norm: it takes 4 arguments, and is given 3
 // FLAT: 'lm.silu_mul' op cannot be computed by kernel f: its argument 1, the up, must be [rows, 64]{{$}}
@@ -36,7 +38,12 @@
 // CONSTANT: 'lm.silu_mul' op cannot be computed by kernel f: needs its constant 'DIM'
 // TEXT: text.kernel:2:9: error: 'z' is not set before this
 
+// SAMPLING: func.func @sampling(
+// SAMPLING: lm.sampling 320 {lm.kernel = #lm.kernel<@kernels::@sampling>}
+// DRAWS: 'lm.sampling' op cannot be computed by kernel silu_mul: it takes 3 arguments, and is given 8
+
 //--- model.mlir
+lm.sampling 320
 lm.weight @norm : tensor<64xf32> from ["norm"]
 lm.weight @head_norm : tensor<16xf32> from ["head_norm"]
 func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x64xbf16>) -> (tensor<?x64xf32>, tensor<?x64xbf16>) {

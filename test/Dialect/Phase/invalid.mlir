@@ -357,3 +357,47 @@ module attributes {test.a = #phase.program<threads = 2, max_tokens = 16, max_log
 // #phase.program (C3): no table has fewer rows than none.
 // expected-error @below {{(C3) tables must be three numbers between 0 and 2147483647}}
 module attributes {test.a = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0, tables = [1, 2, -1]>} {}
+
+// -----
+
+// phase.sampling says all there is to say.
+// expected-error @below {{'phase.sampling' has no value and is on a function}}
+func.func private @f() attributes {phase.sampling = 2 : i64}
+
+// -----
+
+// Only functions draw tokens.
+// expected-error @below {{'phase.sampling' has no value and is on a function}}
+module attributes {phase.sampling} {}
+
+// -----
+
+// What draws tokens gets all that a request says.
+// expected-error @below {{a function that draws tokens is one block that takes logits, temperature, top-k, top-p, min-p, place, weights and token}}
+func.func @f(%logits: memref<320xf32>, %token: memref<1xi32>) attributes {phase.sampling} {
+  return
+}
+
+// -----
+
+// There are as many weights as logits.
+// expected-error @below {{a function that draws tokens is one block that takes logits, temperature, top-k, top-p, min-p, place, weights and token}}
+func.func @f(%logits: memref<320xf32>, %temperature: f32, %top_k: i32, %top_p: f32, %min_p: f32, %place: f64,
+             %weights: memref<319xf32>, %token: memref<1xi32>) attributes {phase.sampling} {
+  return
+}
+
+// -----
+
+// How many there are is known.
+// expected-error @below {{a function that draws tokens is one block that takes logits, temperature, top-k, top-p, min-p, place, weights and token}}
+func.func @f(%logits: memref<?xf32>, %temperature: f32, %top_k: i32, %top_p: f32, %min_p: f32, %place: f64,
+             %weights: memref<?xf32>, %token: memref<1xi32>) attributes {phase.sampling} {
+  return
+}
+
+// -----
+
+// It has a body.
+// expected-error @below {{a function that draws tokens is one block that takes logits, temperature, top-k, top-p, min-p, place, weights and token}}
+func.func private @f(memref<320xf32>, f32, i32, f32, f32, f64, memref<320xf32>, memref<1xi32>) attributes {phase.sampling}

@@ -51,3 +51,12 @@ func.func @ranks(%team: !phase.team, %part: memref<?x64xf32>, %whole: memref<?x1
   // CHECK-NEXT: return %[[RANK]] : index
   return %rank : index
 }
+
+// What draws tokens stands beside programs.
+
+// CHECK-LABEL: func @sampling(
+// CHECK-SAME: attributes {phase.sampling}
+func.func @sampling(%logits: memref<320xf32>, %temperature: f32, %top_k: i32, %top_p: f32, %min_p: f32, %place: f64,
+                    %weights: memref<320xf32>, %token: memref<1xi32>) attributes {phase.sampling} {
+  return
+}
