@@ -420,7 +420,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   // expected-error @below {{'lm.embed' op must take the token ids that its phase takes}}
   %x = lm.embed %positions, @e : tensor<?xi32> -> tensor<?x64xf32>
-  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %g : tensor<?x64xf32>
 }
 
@@ -450,7 +450,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
     %a = lm.attention %x, %cache[%i] segments %segments blocks %ids scale 1.0
       : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
   }
-  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %g : tensor<?x64xf32>
 }
 
@@ -469,7 +469,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
       : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
     scf.yield %carried : tensor<?x4xi32>
   }
-  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %g : tensor<?x64xf32>
 }
 
@@ -490,7 +490,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
       cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%positions : tensor<?xi32>)
       : tensor<?x64xf32> -> tensor<?x64xf32>
   }
-  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %g : tensor<?x64xf32>
 }
 
@@ -789,7 +789,7 @@ lm.sampling 65
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
-  %y = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32>
+  %y = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
 

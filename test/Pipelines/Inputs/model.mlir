@@ -79,4 +79,5 @@ module {
     %5 = lm.linear %4, @head : tensor<?x64xf32> -> tensor<?x320xf32>
     return %5 : tensor<?x320xf32>
   }
+  lm.sampling 320
 }
