@@ -143,7 +143,8 @@ void CommandLine::declareCompilation() {
       ->capture_default_str();
   app.add_option("--kernel", options.kernels,
                  "OPERATION=FILE: a kernel that computes an operation of the "
-                 "model from now on, as rms_norm=kernels/rms_norm.kernel "
+                 "model from now on, as rms_norm=kernels/rms_norm.kernel, or "
+                 "draws its tokens, as sampling=kernels/sampling.kernel "
                  "(docs/Kernels.md); may be repeated")
       ->type_name("OPERATION=FILE")
       ->allow_extra_args(false);
