@@ -42,6 +42,12 @@ def main():
         logits[random.random(vocabulary) < 0.1] = -np.inf
         logits[random.integers(vocabulary)] = 1
         temperature = np.float32(random.uniform(0.2, 2))
+        if case % 5 == 0:
+            # Many are equal, both zeros among them.
+            logits = np.where(np.isinf(logits), logits, np.round(logits) * np.float32(-1))
+        elif case % 5 == 1:
+            # Nearly all weights are, but no logits.
+            temperature = np.float32(1e8)
         top_k = int(random.choice([0, 1, 5, 50, 1000]))
         top_p = np.float32(random.choice([1, 0.9, 0.5, 0.1]))
         min_p = np.float32(random.choice([0, 0.05]))
