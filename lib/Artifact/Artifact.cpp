@@ -428,6 +428,10 @@ static Status checkSampling(const SharedObject &object,
   SANDWICH_ASSIGN_OR_RETURN(
       const SandwichSamplingPlan plan,
       findPlan<SandwichSamplingPlan>(object, symbol, "sampling"));
+  // One of a phase is another function's, and larger.
+  if (object.findConstant(symbol + SANDWICH_PLAN_SYMBOL_SUFFIX)->size() !=
+      sizeof(plan))
+    return makeError(symbol, " does not draw tokens; compile the model again");
   if (plan.vocab_size != int64_t{manifest.model().vocab_size()})
     return makeError("model.vocab_size is ", manifest.model().vocab_size(),
                      " in ", artifact::manifestFile, ", but ", symbol,

@@ -84,7 +84,8 @@ Result<int32_t> RowStep::drawByKernel(double place) const {
     return makeError(ErrorKind::Internal,
                      "the model's sampling kernel drew token ", token,
                      ", outside the vocabulary of ", tokens);
-  if (logits[static_cast<size_t>(token)] < LogitBlocks::lowestLogit)
+  if (logits[static_cast<size_t>(token)] ==
+      -std::numeric_limits<float>::infinity())
     return makeError(ErrorKind::Internal,
                      "the model's sampling kernel drew token ", token,
                      ", which is barred");

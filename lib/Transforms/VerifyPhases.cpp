@@ -53,7 +53,7 @@ static bool isAllowed(Operation *op) {
   if (isa<scf::ForOp, scf::YieldOp, func::ReturnOp, gemm::MatmulOp>(op))
     return true;
   return isa_and_nonnull<lm::LMDialect>(op->getDialect()) &&
-         !isa<lm::WeightOp>(op);
+         !isa<lm::WeightOp, lm::SamplingOp>(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -431,6 +431,12 @@ static LogicalResult verifySampling(lm::SamplingOp op, ModuleOp module,
                                     SymbolTableCollection &symbols) {
   if (*module.getOps<lm::SamplingOp>().begin() != op)
     return op.emitOpError("is there twice");
+  // That of the function that it becomes.
+  const StringRef name = op->getName().stripDialect();
+  if (Operation *other = symbols.lookupSymbolIn(
+          module, StringAttr::get(op.getContext(), name)))
+    return other->emitError("cannot be called @")
+           << name << " beside lm.sampling";
   for (auto function : module.getOps<func::FuncOp>()) {
     auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
     if (!phase)

@@ -811,3 +811,22 @@ func.func @embed(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<
 // What draws is a kernel of the module.
 // expected-error @below {{'lm.sampling' op is computed by @kernels::@sampling, which is no kernel of the module}}
 lm.sampling 64 {lm.kernel = #lm.kernel<@kernels::@sampling>}
+
+// -----
+
+// It draws for all phases, and is in none.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  // expected-error @below {{'lm.sampling' op cannot be in a phase; only operations of lm, gemm.matmul, loops over layers and constants of type index can}}
+  lm.sampling 64
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// What it becomes has a name.
+// expected-error @below {{cannot be called @sampling beside lm.sampling}}
+lm.weight @sampling : tensor<64x64xf32> from ["e"]
+lm.sampling 64

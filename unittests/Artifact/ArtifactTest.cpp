@@ -254,6 +254,9 @@ TEST_F(ArtifactTest, RefusesToDrawTokensOfAnotherVocabulary) {
       errorOf("test_other_sampling"),
       "/phases.so: model.vocab_size is 100 in manifest.pb, but "
       "test_other_sampling was compiled for 101; compile the model again");
+  EXPECT_EQ(errorOf("test_decode"),
+            "/phases.so: test_decode does not draw tokens; compile the model "
+            "again");
   EXPECT_EQ(errorOf("test_absent"),
             "/phases.so: has no function \"test_absent\", which the manifest "
             "names for sampling");

@@ -228,6 +228,13 @@ TEST(Format, ChecksWhatDrawsTokens) {
   EXPECT_EQ(errorFor("sandwich_sampling"), "");
   EXPECT_EQ(errorFor("a-b"), "sampling_symbol is \"a-b\", which is not the "
                              "name of a C function");
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) {
+              m.clear_phases();
+              m.mutable_encoding()->set_labels(2);
+              m.set_sampling_symbol("sandwich_sampling");
+            }),
+            "sampling_symbol is of models that generate text, which this one "
+            "does not");
   EXPECT_EQ(errorFor("\x1b[2J"), "sampling_symbol holds a control character");
 }
 

@@ -88,7 +88,8 @@ using DrawToken = std::function<int32_t(const DrawInput &input)>;
 /// Draws the tokens of one request, with a random state of its own:
 /// std::mt19937_64, whose sequence the C++ standard fixes. Each token drawn at
 /// a temperature above zero takes one number from it. Memory is proportional to
-/// the tokens observed, not to the vocabulary.
+/// the tokens observed, not to the vocabulary; but threads on which kernels
+/// draw keep two numbers for each token of it.
 class Sampler {
 public:
   /// `options` must be valid. `endTokens` are those that `minTokens` bars:

@@ -98,6 +98,7 @@ LogicalResult KernelFunctions::addSampling(SamplingOp op,
     return failure();
   if (*use) {
     LoopBuilder builder(op.getLoc(), op);
+    // Its arguments are what the operation gives kernels, in the same order.
     func::FuncOp function = phase::createSampling(
         builder, op.getLoc(), op->getName().stripDialect(),
         static_cast<int64_t>(op.getVocabulary()));

@@ -132,6 +132,7 @@ static LogicalResult verifySampling(Operation *op, Attribute value) {
                     ? dyn_cast<MemRefType>(type.getInput(0))
                     : MemRefType();
   if (!logits || logits.getRank() != 1 || !logits.hasStaticShape() ||
+      logits.getDimSize(0) < 1 ||
       type.getInputs() != ArrayRef<Type>(samplingTypes(op->getContext(),
                                                        logits.getDimSize(0))) ||
       type.getNumResults() != 0 || !llvm::hasSingleElement(function.getBody()))

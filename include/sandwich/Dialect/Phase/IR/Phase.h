@@ -96,7 +96,8 @@ mlir::Value getArgument(mlir::func::FuncOp function, ProgramArgument argument);
 ProgramAttr getProgram(mlir::func::FuncOp function);
 
 /// The arguments of a function with `phase.sampling`, in order: a
-/// SandwichSampling.
+/// SandwichSampling, as `lm.sampling` gives it to kernels
+/// (SamplingOp::getKernelArguments).
 enum class SamplingArgument : unsigned {
   /// memref<Nxf32> [vocabulary]
   Logits,
